@@ -35,7 +35,11 @@ export interface TrainingGroup {
   readonly promptWeight?: number;
 }
 
-/** The clipped surrogate of GRPO without KL (§4.2), or plain cross-entropy. The engine minimises −Σ weight · objective. */
+/**
+ * The clipped surrogate of GRPO without KL (§4.2), or plain cross-entropy. The engine minimises −Σ weight · objective,
+ * where the objective of a token is min(r·A, clip(r, 1 − clipLow, 1 + clipHigh)·A) with r = exp(logprob − oldLogprob),
+ * or advantage · logprob.
+ */
 export type Loss =
   | { readonly kind: "clipped-surrogate"; readonly clipLow: number; readonly clipHigh: number }
   | { readonly kind: "cross-entropy" };

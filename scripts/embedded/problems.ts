@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import type { RandomStream } from "../../src/random.ts";
+import { apply } from "../../trainer/engines/embedded/chain.ts";
+import { type Operation, type Operator, operationWord } from "../../trainer/engines/embedded/vocabulary.ts";
+
+/** A chain of calculations: `start`, then each operation on the value before it. */
+export interface Problem {
+  readonly start: number;
+  readonly operations: readonly Operation[];
+}
+
+/** What a family of problems looks like in numbers. */
+interface Family {
+  readonly lengths: readonly number[];
+  readonly operators: readonly Operator[];
+  readonly start: (random: RandomStream) => number;
+  readonly term: (random: RandomStream) => number;
+  readonly factors: readonly number[];
+}
+
+/** Templated chains: two to four calculations, sums and differences twice as often. */
+const TEMPLATED: Family = {
+  lengths: [2, 3, 4],
+  operators: ["+", "+", "-", "-", "*", "/"],
+  start: (random) => 2 + random.int(40),
+  term: (random) => 1 + random.int(12),
+  factors: [2, 3, 4, 5, 6, 7, 8, 9],
+};
+
+/**
+ * GSM8K problems that fit the vocabulary: of 1,519 solutions 121 are such chains with operands up to 12. Lengths, operators
+ * (27% product, 26% sum, 24% difference, 21% quotient) and factors (mostly 2 and 3) follow their counts.
+ */
+const GSM8K_LIKE: Family = {
+  lengths: [1, 2, 2, 2, 2, 3, 3, 3, 4],
+  operators: ["+", "-", "*", "/"],
+  start: (random) => (random.chance(0.7) ? 1 + random.int(20) : 1 + random.int(59)),
+  term: (random) => 1 + random.int(random.chance(0.85) ? 12 : 22),
+  factors: [2, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12],
+};
+
+/** Share of problems of the templated family. */
+const TEMPLATED_SHARE = 0.7;
+/** Problems of a hundred that are never trained on. */
+const HELD_OUT_PERCENT = 20;
+
+export function drawProblem(random: RandomStream): Problem {
+  for (;;) {
+    const problem = attempt(random, random.chance(TEMPLATED_SHARE) ? TEMPLATED : GSM8K_LIKE);
+    if (problem !== undefined) return problem;
+  }
+}
+
+function attempt(random: RandomStream, family: Family): Problem | undefined {
+  const start = family.start(random);
+  const operations: Operation[] = [];
+  let value = start;
+  for (let left = random.pick(family.lengths); left > 0; left -= 1) {
+    const operator = random.pick(family.operators);
+    const operand = operator === "+" || operator === "-" ? family.term(random) : random.pick(family.factors);
+    const next = apply(value, { operator, operand });
+    if (next === undefined || (next === 0 && operator !== "-")) return undefined;
+    operations.push({ operator, operand });
+    value = next;
+  }
+  return { start, operations };
+}
+
+/** `16-3-4*2`: two problems with one key are the same chain. */
+export function problemKey({ start, operations }: Problem): string {
+  return `${start}${operations.map(operationWord).join("")}`;
+}
+
+/** True for the fifth of all chains that no training sees, whatever the seed. */
+export function isHeldOut(problem: Problem): boolean {
+  const hash = createHash("sha256").update(problemKey(problem)).digest();
+  return hash.readUInt32BE(0) % 100 < HELD_OUT_PERCENT;
+}

@@ -1,0 +1,144 @@
+import { isError, RootstepError } from "../errors.ts";
+import { cleanSubset } from "../formats/clean-subset.ts";
+import { detectFormat, formatById } from "../formats/registry.ts";
+import { shippedPath } from "../package-root.ts";
+import { labelInconsistency } from "../trajectory/invariants.ts";
+import type { Label, Trajectory } from "../trajectory/schema.ts";
+
+/** One failed run with the label it is scored against. */
+export interface EvaluationItem {
+  readonly id: string;
+  readonly trajectory: Trajectory;
+  readonly label: Label;
+  /** Runs of one question are one piece of evidence. */
+  readonly groupId: string;
+  /** The column of a table it belongs to: "Algorithm-Generated", "Hand-Crafted", a task source. */
+  readonly subset: string;
+}
+
+/** Something a reader of the result should know about an item or a record that is none. */
+export interface DatasetProblem {
+  readonly kind: "label-outside" | "label-not-speaker" | "no-label" | "bad-record" | "not-clean";
+  /** True where the record is left out of the items. */
+  readonly dropped: boolean;
+  readonly where: string;
+  readonly message: string;
+}
+
+export interface EvaluationSet {
+  readonly name: string;
+  readonly items: readonly EvaluationItem[];
+  readonly problems: readonly DatasetProblem[];
+}
+
+export const WHO_AND_WHEN_CHOICES = ["algorithm-generated", "hand-crafted", "all"] as const;
+export type WhoAndWhenChoice = (typeof WHO_AND_WHEN_CHOICES)[number];
+
+interface LoadSettings {
+  /** Only labels that name the speaker of their step, only histories that occur once. */
+  readonly clean?: boolean | undefined;
+  /** Goes on past records that cannot be read and reports them; without it the first ends the loading. */
+  readonly skipBad?: boolean | undefined;
+}
+
+/**
+ * Who&When: the shipped copy, or a folder laid out like the release.
+ *
+ * @throws RootstepError FILE_MISSING, DATA_… for a record that cannot be read (unless `skipBad`)
+ */
+export async function loadWhoAndWhen(
+  settings: LoadSettings & { readonly subset?: WhoAndWhenChoice | undefined; readonly dir?: string | undefined } = {},
+): Promise<EvaluationSet> {
+  const subset = settings.subset ?? "all";
+  const { located, problems } = await read("who-and-when", settings.dir ?? shippedPath("data", "who_and_when"), settings);
+  const chosen = located.filter(({ trajectory }) => subset === "all" || trajectory.id.startsWith(`${subset}/`));
+  const name = `Who&When ${subset}${settings.clean === true ? " (clean)" : ""}`;
+  return evaluationSet(name, chosen, problems, settings);
+}
+
+/**
+ * Labelled trajectories from TracerTraj files, or from any file whose format is recognised.
+ *
+ * @throws RootstepError FILE_MISSING, DATA_UNKNOWN_FORMAT, DATA_DUPLICATE_ID, DATA_… (unless `skipBad`)
+ */
+export async function loadTrajectoryFiles(files: readonly string[], settings: LoadSettings = {}): Promise<EvaluationSet> {
+  const located: Located[] = [];
+  const problems: DatasetProblem[] = [];
+  for (const file of files) {
+    const format = await detectFormat(file);
+    const part = await read(format.id, file, settings);
+    located.push(...part.located);
+    problems.push(...part.problems);
+  }
+  const whereOfId = new Map<string, string>();
+  for (const { trajectory, where } of located) {
+    const earlier = whereOfId.get(trajectory.id);
+    if (earlier !== undefined) {
+      throw new RootstepError("DATA_DUPLICATE_ID", { what: `${trajectory.id} is in ${earlier} as well`, where });
+    }
+    whereOfId.set(trajectory.id, where);
+  }
+  return evaluationSet(files.join(", "), located, problems, settings);
+}
+
+interface Located {
+  readonly trajectory: Trajectory;
+  readonly where: string;
+}
+
+async function read(
+  formatId: string,
+  source: string,
+  settings: LoadSettings,
+): Promise<{ located: Located[]; problems: DatasetProblem[] }> {
+  const located: Located[] = [];
+  const problems: DatasetProblem[] = [];
+  const onBad = (error: RootstepError): void => {
+    const outside = isError(error, "LABEL_OUTSIDE");
+    if (!outside && settings.skipBad !== true) throw error;
+    const kind = outside ? "label-outside" : "bad-record";
+    problems.push({ kind, dropped: true, where: error.where ?? source, message: error.what });
+  };
+  for await (const record of formatById(formatId).read(source, { onBad })) located.push(record);
+  return { located, problems };
+}
+
+function evaluationSet(
+  name: string,
+  located: readonly Located[],
+  readProblems: readonly DatasetProblem[],
+  settings: LoadSettings,
+): EvaluationSet {
+  const problems = [...readProblems];
+  const clean = settings.clean === true ? new Set(cleanSubset(located.map((record) => record.trajectory))) : undefined;
+  const items: EvaluationItem[] = [];
+  for (const { trajectory, where } of located) {
+    const label = trajectory.labels.find(isGold);
+    if (label === undefined) {
+      problems.push({ kind: "no-label", dropped: true, where, message: `${trajectory.id} has no settled label` });
+      continue;
+    }
+    const problem = labelInconsistency(trajectory, label);
+    const outside = problem?.kind === "label-outside";
+    const unclean = clean !== undefined && !clean.has(trajectory);
+    if (problem !== undefined) {
+      const kind = outside ? "label-outside" : "label-not-speaker";
+      problems.push({ kind, dropped: outside || unclean, where, message: problem.message });
+    } else if (unclean) {
+      problems.push({ kind: "not-clean", dropped: true, where, message: `${trajectory.id} shares its history` });
+    }
+    if (!outside && !unclean) items.push(item(trajectory, label));
+  }
+  return { name, items, problems };
+}
+
+/** A search that came to no verdict leaves a label that is no gold. */
+function isGold(label: Label): boolean {
+  return label.verdict !== "undecided" && label.verdict !== "not-replayable";
+}
+
+function item(trajectory: Trajectory, label: Label): EvaluationItem {
+  const named = trajectory.extra?.subset;
+  const subset = typeof named === "string" ? named : trajectory.task.source;
+  return { id: trajectory.id, trajectory, label, groupId: trajectory.task.groupId, subset };
+}

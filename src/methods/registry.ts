@@ -1,0 +1,29 @@
+import { RootstepError } from "../errors.ts";
+import { allAtOnce } from "./all-at-once/all-at-once.ts";
+import { floorConstantAgent } from "./floor-constant-agent/floor-constant-agent.ts";
+import { floorConstantStep } from "./floor-constant-step/floor-constant-step.ts";
+import { floorLastStep } from "./floor-last-step/floor-last-step.ts";
+import { floorMostTalkative } from "./floor-most-talkative/floor-most-talkative.ts";
+import { floorRandom } from "./floor-random/floor-random.ts";
+import type { AttributionMethod } from "./method.ts";
+import { tracer } from "./tracer/tracer.ts";
+
+/** Every attribution method: a folder each, and one line here. */
+export const METHODS: readonly AttributionMethod[] = [
+  allAtOnce,
+  tracer,
+  floorConstantStep,
+  floorConstantAgent,
+  floorRandom,
+  floorMostTalkative,
+  floorLastStep,
+];
+
+/** @throws RootstepError UNKNOWN_NAME with the known ids */
+export function methodById(id: string): AttributionMethod {
+  const method = METHODS.find((candidate) => candidate.id === id);
+  if (method !== undefined) return method;
+  throw new RootstepError("UNKNOWN_NAME", {
+    what: `no attribution method is called "${id}"; known: ${METHODS.map((known) => known.id).join(", ")}`,
+  });
+}

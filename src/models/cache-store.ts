@@ -1,0 +1,145 @@
+import { type FileHandle, mkdir, open, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { z } from "zod";
+import { RootstepError } from "../errors.ts";
+import { usageSchema } from "../trajectory/schema.ts";
+import type { ChatResponse } from "./chat-model.ts";
+
+const responseSchema = z.strictObject({
+  content: z.string(),
+  reasoning: z.string().optional(),
+  toolCalls: z.array(z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() })),
+  finishReason: z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]),
+  usage: usageSchema.optional(),
+  model: z.string(),
+});
+
+const recordSchema = z.strictObject({
+  /** SHA-256 of model, request and epoch. */
+  key: z.string().regex(/^[0-9a-f]{64}$/),
+  model: z.string(),
+  epoch: z.number().int().nonnegative(),
+  response: responseSchema,
+});
+
+/** One kept answer. */
+export interface CacheRecord {
+  readonly key: string;
+  readonly model: string;
+  readonly epoch: number;
+  readonly response: ChatResponse;
+}
+
+export interface CacheStore {
+  get(key: string): Promise<ChatResponse | undefined>;
+  /** Resolves when the record is safe. */
+  set(record: CacheRecord): Promise<void>;
+}
+
+export function memoryStore(): CacheStore {
+  const answers = new Map<string, ChatResponse>();
+  return {
+    get: async (key) => answers.get(key),
+    set: async ({ key, response }) => {
+      answers.set(key, response);
+    },
+  };
+}
+
+export interface FileStore extends CacheStore {
+  /** Bytes of an unfinished last line (a process died while writing it) that were cut off on opening; 0 where none. */
+  readonly tornBytes: number;
+  readonly size: number;
+  close(): Promise<void>;
+}
+
+/**
+ * Answers in a JSON Lines file, read once on opening, appended to and flushed to disk record by record. One process at a
+ * time writes to it.
+ * @throws RootstepError FILE_UNREADABLE; RUN_CORRUPT naming the line where one before the last is no record
+ */
+export async function openFileStore(path: string): Promise<FileStore> {
+  const { handle, bytes } = await openForAppend(path);
+  const answers = new Map<string, ChatResponse>();
+  const end = bytes.lastIndexOf(0x0a) + 1;
+  const tornBytes = bytes.byteLength - end;
+  try {
+    bytes
+      .toString("utf8", 0, end)
+      .split("\n")
+      .slice(0, -1)
+      .forEach((line, position) => {
+        const record = parseRecord(line, `${path}:${position + 1}`);
+        answers.set(record.key, record.response);
+      });
+    // Without this, the next record would be glued to the torn one.
+    if (tornBytes > 0) await handle.truncate(end);
+  } catch (error) {
+    await handle.close();
+    throw error instanceof RootstepError ? error : unreadable(path, error);
+  }
+
+  let lastWrite: Promise<void> = Promise.resolve();
+  const append = async (line: string): Promise<void> => {
+    try {
+      await handle.appendFile(line, "utf8");
+      await handle.datasync();
+    } catch (error) {
+      throw unreadable(path, error);
+    }
+  };
+  return {
+    tornBytes,
+    get size() {
+      return answers.size;
+    },
+    get: async (key) => answers.get(key),
+    async set(record) {
+      if (answers.has(record.key)) return;
+      answers.set(record.key, record.response);
+      const write = lastWrite.then(() => append(`${JSON.stringify(record)}\n`));
+      // One failed write must not fail those behind it; it is reported to its own caller.
+      lastWrite = write.catch(() => {});
+      await write;
+    },
+    async close() {
+      await lastWrite;
+      await handle.close();
+    },
+  };
+}
+
+async function openForAppend(path: string): Promise<{ handle: FileHandle; bytes: Buffer }> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    const handle = await open(path, "a", 0o600); // prompts and answers are the owner's alone
+    return { handle, bytes: await readFile(path) };
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+const unreadable = (path: string, cause: unknown): RootstepError =>
+  new RootstepError("FILE_UNREADABLE", { what: "The model cache cannot be read or written", where: path, cause });
+
+function parseRecord(line: string, where: string): CacheRecord {
+  try {
+    const { response, ...rest } = recordSchema.parse(JSON.parse(line));
+    const { reasoning, usage, ...always } = response;
+    return {
+      ...rest,
+      response: {
+        ...always,
+        ...(reasoning === undefined ? {} : { reasoning }),
+        ...(usage === undefined ? {} : { usage }),
+      },
+    };
+  } catch (cause) {
+    throw new RootstepError("RUN_CORRUPT", {
+      what: "A line of the model cache is no record",
+      where,
+      hint: "Delete the line or the file: answers that are missing are asked again.",
+      cause,
+    });
+  }
+}

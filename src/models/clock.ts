@@ -1,0 +1,57 @@
+import { RootstepError } from "../errors.ts";
+
+/** Time as a parameter: waits and windows are tested with a clock that does not run by itself. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after that many milliseconds. @throws RootstepError INTERRUPTED when the signal aborts first */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** What an aborted signal means: the RootstepError given as its reason, or else INTERRUPTED. */
+export function interruption(signal: AbortSignal, where?: string): RootstepError {
+  if (signal.reason instanceof RootstepError) return signal.reason;
+  return new RootstepError("INTERRUPTED", { what: "The model call was interrupted", where });
+}
+
+/** @throws RootstepError INTERRUPTED where the signal is aborted already */
+export function throwIfInterrupted(signal: AbortSignal | undefined, where?: string): void {
+  if (signal?.aborted) throw interruption(signal, where);
+}
+
+/** The promise, or INTERRUPTED as soon as the signal aborts; what the promise does afterwards is nobody's concern. */
+export async function untilInterrupted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  where?: string,
+): Promise<T> {
+  if (signal === undefined) return promise;
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(interruption(signal, where));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep: async (ms, signal) => {
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      await untilInterrupted(
+        new Promise<void>((resolve) => {
+          timer = setTimeout(resolve, ms);
+        }),
+        signal,
+      );
+    } finally {
+      clearTimeout(timer);
+    }
+  },
+};

@@ -1,0 +1,214 @@
+import { Agent, type Dispatcher, fetch, type Response } from "undici";
+import { RootstepError } from "../errors.ts";
+import { type Clock, interruption, systemClock, throwIfInterrupted } from "./clock.ts";
+import type { Secret } from "./key.ts";
+import { looksLikeHtml, networkError, quote, retryAfterMs, statusError } from "./server-failures.ts";
+import { publicUrl } from "./server-url.ts";
+
+/** Time limits of one call, in milliseconds. */
+export interface Timeouts {
+  /** Until the connection stands (TLS included). */
+  readonly connectMs: number;
+  /** From the request to the first byte of the answer's body. A server that does not stream needs its whole time here. */
+  readonly firstByteMs: number;
+  /** Between two pieces of the body. */
+  readonly idleMs: number;
+  /** For the whole call. */
+  readonly totalMs: number;
+}
+
+export const DEFAULT_TIMEOUTS: Timeouts = {
+  connectMs: 10_000,
+  firstByteMs: 300_000,
+  idleMs: 60_000,
+  totalMs: 900_000,
+};
+
+/** No completion is that large; a server that sends more is not one. In bytes. */
+const LARGEST_BODY = 32 * 1024 * 1024;
+/** As much of an error's body as is read. In bytes. */
+const LARGEST_ERROR_BODY = 64 * 1024;
+/** How long the end of a body is awaited after the answer is complete, so that the connection can be used again. */
+const LINGER_MS = 200;
+
+export interface HttpCallOptions {
+  /** Where the call goes, until `send` names the URL. */
+  readonly where: string;
+  readonly secrets: readonly Secret[];
+  readonly timeouts: Timeouts;
+  readonly dispatcher: Dispatcher;
+  readonly signal?: AbortSignal | undefined;
+  readonly clock?: Clock | undefined;
+  /** In bytes; default 32 MiB. */
+  readonly largestBody?: number | undefined;
+}
+
+/** A successful answer whose body is still to be read, once. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  /** The body's pieces, under the time and size limits. @throws RootstepError MODEL_BAD_BODY where it is empty or too large */
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/** One model call: its time limits, its interruption, and what its failures mean. */
+export interface HttpCall {
+  /** @throws RootstepError for every status outside 200–299, and for redirects */
+  send(url: URL, request: { method: string; headers: Record<string, string>; body?: string }): Promise<HttpAnswer>;
+  /** The catalogue error for anything thrown while the call ran. */
+  explain(error: unknown): RootstepError;
+  /** Ends the timers and lets go of the connection. */
+  close(): Promise<void>;
+  /** The public URL last asked. */
+  readonly where: string;
+}
+
+/** An agent that has only the connection's limit: the others are the call's own, and can say which one ran out. */
+export function agentFor(timeouts: Timeouts): Agent {
+  return new Agent({ connect: { timeout: timeouts.connectMs }, headersTimeout: 0, bodyTimeout: 0 });
+}
+
+export function openHttpCall(options: HttpCallOptions): HttpCall {
+  const { secrets, timeouts, signal, clock = systemClock, largestBody = LARGEST_BODY } = options;
+  throwIfInterrupted(signal, options.where);
+  const abort = new AbortController();
+  let where = options.where;
+  let answered = false;
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+
+  const limit = (ms: number, name: string): NodeJS.Timeout =>
+    setTimeout(() => {
+      const what = `The model server exceeded the time limit ${name} (${ms} ms)`;
+      abort.abort(new RootstepError("MODEL_TIMEOUT", { what, where }));
+    }, ms);
+  const total = limit(timeouts.totalMs, "totalMs");
+  let phase: NodeJS.Timeout | undefined;
+  const startPhase = (ms: number, name: string): void => {
+    clearTimeout(phase);
+    phase = limit(ms, name);
+  };
+  const onAbort = (): void => {
+    if (signal !== undefined) abort.abort(interruption(signal, where));
+  };
+  signal?.addEventListener("abort", onAbort, { once: true });
+
+  async function* read(response: Response, most: number): AsyncGenerator<Uint8Array> {
+    const bodyReader = response.body?.getReader();
+    reader = bodyReader;
+    let size = 0;
+    for (;;) {
+      const piece = await bodyReader?.read();
+      if (piece === undefined || piece.done) break;
+      startPhase(timeouts.idleMs, "idleMs");
+      size += piece.value.byteLength;
+      if (size > most) {
+        const what = `The model server's answer is larger than ${most} bytes`;
+        throw new RootstepError("MODEL_BAD_BODY", { what, where, retryable: false });
+      }
+      yield piece.value;
+    }
+    clearTimeout(phase);
+    if (size === 0) {
+      const what = `The model server answered HTTP ${response.status} with an empty body`;
+      throw new RootstepError("MODEL_BAD_BODY", { what, where });
+    }
+  }
+
+  /** As much of the error's body as comes; the status alone says enough if none does. */
+  async function errorBody(response: Response): Promise<string> {
+    let text = "";
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of read(response, LARGEST_ERROR_BODY)) text += decoder.decode(chunk, { stream: true });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+    }
+    return text;
+  }
+
+  return {
+    get where() {
+      return where;
+    },
+    async send(url, request) {
+      where = publicUrl(url);
+      answered = false;
+      startPhase(timeouts.firstByteMs, "firstByteMs");
+      const response = await fetch(url, {
+        method: request.method,
+        headers: request.headers,
+        ...(request.body === undefined ? {} : { body: request.body }),
+        dispatcher: options.dispatcher,
+        redirect: "manual", // a redirect would carry prompt and key to an address nobody named
+        signal: abort.signal,
+      });
+      answered = true;
+      const { status } = response;
+      const header = (name: string): string | null => response.headers.get(name);
+      if (status >= 300 && status < 400) {
+        const target = header("location") ?? "";
+        const shown = URL.canParse(target, url.href) ? publicUrl(new URL(target, url)) : "an invalid address";
+        throw new RootstepError("MODEL_BAD_BODY", {
+          what: `The model server redirects (HTTP ${status}) to ${quote(shown, secrets)}`,
+          where,
+          hint: "Set the base URL to the address where the API itself answers.",
+          retryable: false,
+        });
+      }
+      if (!response.ok) {
+        const failed = { status, body: await errorBody(response), retryAfterMs: retryAfterMs(header, clock.now()) };
+        throw statusError(failed, { where, secrets });
+      }
+      return { status, contentType: header("content-type") ?? "", chunks: read(response, largestBody) };
+    },
+    explain(error) {
+      if (signal?.aborted) return interruption(signal, where);
+      if (error instanceof RootstepError) return error;
+      if (abort.signal.aborted && abort.signal.reason instanceof RootstepError) return abort.signal.reason;
+      return networkError(error, answered, { where, secrets });
+    },
+    async close() {
+      signal?.removeEventListener("abort", onAbort);
+      clearTimeout(phase);
+      clearTimeout(total);
+      if (reader === undefined) abort.abort();
+      if (reader === undefined || abort.signal.aborted) return;
+      // A body read to its end frees the connection for the next call; one that goes on and on is dropped.
+      const drop = setTimeout(() => abort.abort(), LINGER_MS);
+      try {
+        while (!(await reader.read()).done);
+      } catch {
+        // The answer is complete or the call has failed already: how its connection ends changes neither.
+      } finally {
+        clearTimeout(drop);
+      }
+    },
+  };
+}
+
+/** The whole body as text. */
+export async function textOf(answer: HttpAnswer): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of answer.chunks) text += decoder.decode(chunk, { stream: true });
+  return text + decoder.decode();
+}
+
+/**
+ * The body as JSON.
+ * @throws RootstepError MODEL_BAD_BODY where it is a web page or no JSON
+ */
+export async function jsonOf(answer: HttpAnswer, where: string, secrets: readonly Secret[]): Promise<unknown> {
+  const text = await textOf(answer);
+  if (looksLikeHtml(text)) {
+    const what = "The model server answered with a web page (HTML) in place of JSON";
+    throw new RootstepError("MODEL_BAD_BODY", { what, where, retryable: false });
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    const shown = text.trim() === "" ? "blanks only" : `"${quote(text, secrets)}"`;
+    const what = `The model server's answer (${answer.contentType || "no content type"}) is not JSON: ${shown}`;
+    throw new RootstepError("MODEL_BAD_BODY", { what, where });
+  }
+}

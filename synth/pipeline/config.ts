@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { simulatorConfigSchema } from "../simulator/simulator.ts";
+
+const count = z.number().int().positive();
+const probability = z.number().gt(0).lt(1);
+
+/** Everything that decides what `synth run` makes. */
+export const synthConfigSchema = z.strictObject({
+  seed: z.number().int().default(1).describe("seed of every random stream of the run"),
+  tasks: z
+    .strictObject({
+      set: z.string().default("gsm8k").describe("task set; `rootstep list tasks` shows them"),
+      limit: count.default(100).describe("number of tasks"),
+      runs: count.default(1).describe("runs recorded per task"),
+    })
+    .prefault({}),
+  system: z.string().default("planner-solver-verifier").describe("multi-agent system; `rootstep list systems` shows them"),
+  model: z.discriminatedUnion("provider", [simulatorConfigSchema]).prefault({ provider: "simulator" }),
+  search: z
+    .strictObject({
+      strategies: z
+        .array(z.string())
+        .min(1)
+        .default(["exhaustive"])
+        .describe("search strategies; labels come from the first, the others run beside it for comparison"),
+      analyzerAttempts: count.default(3).describe("corrections asked for per step before the step is passed over"),
+      alpha: probability.default(0.05).describe("bound on claiming an effect that is not there, per step"),
+      maxBlocks: count.default(60).describe("treated and control reruns per step at most"),
+      minEffect: probability.default(0.2).describe("smallest difference of success probabilities worth finding"),
+      futility: probability.default(0.05).describe("a step is given up when such an effect is less probable than this"),
+    })
+    .prefault({}),
+  inject: z
+    .strictObject({
+      operator: z.string().default("wrong-number").describe("perturbation; `none` switches injection off"),
+      points: count.default(3).describe("K, points tried in one successful run"),
+      minControlSuccess: probability.default(0.8).describe("lower 95% bound that plain reruns must reach"),
+      maxAdmissionReruns: count.default(40).describe("plain reruns before a run is passed over"),
+    })
+    .prefault({}),
+  dataset: z
+    .strictObject({ testShare: z.number().min(0).max(1).default(0.1).describe("share of task groups in the test split") })
+    .prefault({}),
+  maxCalls: count.optional().describe("hard cap on live model calls; work done is kept"),
+});
+export type SynthConfig = z.infer<typeof synthConfigSchema>;

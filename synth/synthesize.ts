@@ -1,0 +1,54 @@
+import { writeTracerTraj } from "../src/formats/tracertraj/write.ts";
+import type { ChatModel } from "../src/models/chat-model.ts";
+import type { Progress } from "../src/runs/progress.ts";
+import type { RunFolder } from "../src/runs/run-folder.ts";
+import { datasetCard } from "./dataset/card.ts";
+import { buildDataset } from "./dataset/dataset.ts";
+import type { SynthConfig } from "./pipeline/config.ts";
+import { type PipelineInput, runPipeline } from "./pipeline/pipeline.ts";
+import { reportOf, type SynthReport } from "./pipeline/report.ts";
+import { knowledgeOf } from "./simulator/knowledge.ts";
+import { simulatedModel } from "./simulator/simulator.ts";
+import { systemById } from "./systems/registry.ts";
+import { taskSetById } from "./tasks/registry.ts";
+
+export interface SynthesizeInput {
+  readonly config: SynthConfig;
+  readonly folder: RunFolder;
+  readonly progress: Progress;
+  readonly signal?: AbortSignal;
+  /** Puts budget, limiter and cache around the model. */
+  readonly wrapModel?: (model: ChatModel) => ChatModel;
+}
+
+/**
+ * `synth run`: the whole way from tasks to a TracerTraj dataset in one run folder: journals of every stage,
+ * `dataset/{train,test,evidence}.jsonl`, a card, and `report.json`.
+ */
+export async function synthesize({ config, folder, progress, signal, wrapModel }: SynthesizeInput): Promise<SynthReport> {
+  const taskSet = taskSetById(config.tasks.set);
+  const tasks = await taskSet.load({ seed: config.seed, limit: config.tasks.limit });
+  const simulator = simulatedModel({ config: config.model, solve: knowledgeOf(tasks) });
+  const model = wrapModel?.(simulator) ?? simulator;
+  const input: PipelineInput = {
+    config,
+    folder,
+    system: systemById(config.system),
+    taskSet,
+    tasks: new Map(tasks.map((task) => [task.id, task])),
+    model,
+    analyzer: model,
+    simulated: true,
+    progress,
+    ...(signal === undefined ? {} : { signal }),
+  };
+  const records = await runPipeline(input);
+  const dataset = buildDataset(input, records);
+  await writeTracerTraj(dataset.splits.train, folder.file("dataset", "train.jsonl"));
+  await writeTracerTraj(dataset.splits.test, folder.file("dataset", "test.jsonl"));
+  folder.write("dataset/evidence.jsonl", dataset.evidence.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  folder.write("dataset/README.md", datasetCard(input, dataset));
+  const report = reportOf(records, dataset, config.search.strategies);
+  folder.write("report.json", `${JSON.stringify(report, null, 2)}\n`);
+  return report;
+}
