@@ -25,7 +25,7 @@ export const synthConfigSchema = z.strictObject({
         .describe("search strategies; labels come from the first, the others run beside it for comparison"),
       analyzerAttempts: count.default(3).describe("corrections asked for per step before the step is passed over"),
       alpha: probability.default(0.05).describe("bound on claiming an effect that is not there, per step"),
-      maxBlocks: count.default(60).describe("treated and control reruns per step at most"),
+      maxBlocks: count.default(100).describe("treated and control reruns per step at most"),
       minEffect: probability.default(0.2).describe("smallest difference of success probabilities worth finding"),
       futility: probability.default(0.05).describe("a step is given up when such an effect is less probable than this"),
     })

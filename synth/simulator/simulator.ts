@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RootstepError } from "../../src/errors.ts";
 import type { ChatModel, ChatRequest, ChatResponse } from "../../src/models/chat-model.ts";
-import { stream } from "../../src/random.ts";
+import { type RandomStream, stream } from "../../src/random.ts";
 import { requestHash } from "../tape/tape.ts";
 import type { Calculation } from "../tasks/calculations.ts";
 import { cleanLog, rightUtterance, write } from "./continuation.ts";
@@ -50,6 +50,14 @@ export interface SimulatorOptions {
  * @throws RootstepError SIMULATOR_CONFUSED for prompts that are not rootstep's own
  */
 export function simulatedModel({ config, solve, onDecision }: SimulatorOptions): ChatModel {
+  const hardSteps = new Map<string, number | undefined>();
+  const hardStepOf = (problem: string, length: number): number | undefined => {
+    if (!hardSteps.has(problem)) {
+      const task = stream(config.seed, "hard", problem);
+      hardSteps.set(problem, task.chance(config.hardRate) ? task.int(length) : undefined);
+    }
+    return hardSteps.get(problem);
+  };
   const id = `simulator:${config.regime}-hard${config.hardRate}-noise${config.noise}-seed${config.seed}`;
 
   const answer = (request: ChatRequest): string => {
@@ -76,7 +84,9 @@ export function simulatedModel({ config, solve, onDecision }: SimulatorOptions):
     const step = asked.log.length;
     const right = rightUtterance(asked.agent, calculations, readLog(asked.log), asked.final);
     if (right === undefined) return "I cannot tell."; // a garbled log: what a model would say, and the run fails
-    const error = errorAt(config, asked.problem, lengthOf(calculations), step, draw);
+    const length = lengthOf(calculations);
+    const isHard = hardStepOf(asked.problem, length) === step;
+    const error = errorAt(config, { problem: asked.problem, length, step, isHard }, draw);
     const mistake = error === undefined ? undefined : makeMistake(right, error);
     if (onDecision !== undefined) {
       const erred = mistake?.kind ?? null;
@@ -116,14 +126,16 @@ export function lengthOf(calculations: readonly Calculation[]): number {
 }
 
 /** The stream to draw a mistake from if the agent errs at this step of this draw, else undefined. */
-function errorAt(config: SimulatorConfig, problem: string, length: number, step: number, draw: number | string) {
-  const task = stream(config.seed, "hard", problem);
-  const isHard = task.chance(config.hardRate) && task.int(length) === step;
-  const chance = stream(config.seed, "err", draw, step);
-  if (isHard && chance.chance(ERROR_AGAIN[config.regime])) {
+function errorAt(
+  config: SimulatorConfig,
+  at: { readonly problem: string; readonly length: number; readonly step: number; readonly isHard: boolean },
+  draw: number | string,
+): RandomStream | undefined {
+  const chance = stream(config.seed, "err", draw, at.step);
+  if (at.isHard && chance.chance(ERROR_AGAIN[config.regime])) {
     // A systematic error is the same misunderstanding each time; a slip is a new one.
-    return config.regime === "systematic" ? stream(config.seed, "misunderstanding", problem) : chance;
+    return config.regime === "systematic" ? stream(config.seed, "misunderstanding", at.problem) : chance;
   }
-  const slipRate = 1 - (1 - config.noise) ** (1 / length);
+  const slipRate = 1 - (1 - config.noise) ** (1 / at.length);
   return chance.chance(slipRate) ? chance : undefined;
 }

@@ -87,7 +87,7 @@ export function calculationsOf(solution: string): readonly Calculation[] | undef
   for (const [, marked = ""] of solution.matchAll(/<<([^>]*)>>/gu)) {
     const [expression = "", stated = ""] = marked.split("=");
     const tree = parseExpression(expression);
-    if (tree === undefined || typeof tree === "number") return undefined;
+    if (tree === undefined) return undefined;
     const value = flatten(tree, calculations, results);
     if (value === undefined || !close(value, Number(stated))) return undefined;
   }

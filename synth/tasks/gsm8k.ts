@@ -12,7 +12,7 @@ const FILES = ["test.jsonl", "train-200.jsonl"] as const;
 
 /**
  * Real grade-school problems (Cobbe et al., 2021). Only those whose marked calculations hold and end in the stated
- * answer are used: 104 solutions end elsewhere than in their last annotation, 23 have none.
+ * answer are used: 1,368 of 1,519. The others leave a last calculation unmarked, have none marked, or mark no arithmetic.
  */
 export const gsm8k: TaskSet = {
   id: "gsm8k",

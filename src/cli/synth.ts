@@ -1,0 +1,55 @@
+import { wilsonInterval } from "../evaluation/statistics.ts";
+import { EXIT } from "../errors.ts";
+import { shareCell, textTable } from "../report/table.ts";
+import { openRunFolder } from "../runs/run-folder.ts";
+import { type SynthConfig, synthConfigSchema } from "../../synth/pipeline/config.ts";
+import type { SynthReport } from "../../synth/pipeline/report.ts";
+import { synthesize } from "../../synth/synthesize.ts";
+import { type CommandContext, command, stringArgument } from "./command.ts";
+
+/** `synth run`: tasks → recorded runs → labels → dataset, in one resumable run folder. */
+export const synthRun = command<SynthConfig>({
+  name: "synth run",
+  describe: "record runs, label the failed ones by replay, inject faults into the others, write a dataset",
+  schema: synthConfigSchema,
+  arguments: [{ name: "out", describe: "run folder; running again goes on", type: "string", required: true }],
+  examples: ["synth run --out runs/gsm8k --tasks.limit 50 --search.strategies exhaustive paper"],
+  async run(config, args, context) {
+    const report = await runSynth(config, stringArgument(args, "out"), context);
+    context.print(report, renderSynth(report));
+    return EXIT.ok;
+  },
+});
+
+/** Runs the pipeline in a folder and frees it, whatever happens. */
+export async function runSynth(config: SynthConfig, out: string, context: CommandContext): Promise<SynthReport> {
+  const { maxCalls: _cap, ...settings } = config; // a cap may be raised between a run and its continuation
+  const folder = openRunFolder({ path: out, kind: "synth", version: context.version, settings, now: context.now });
+  try {
+    return await synthesize({ config, folder, progress: context.progress, signal: context.signal });
+  } finally {
+    folder.release();
+  }
+}
+
+export function renderSynth(report: SynthReport): string {
+  const { injection } = report;
+  const strategies = textTable(
+    "Search for the decisive step in failed runs",
+    ["strategy", "failed", "labelled (coverage, %)", "step right (%)", "agent right (%)", "live calls / label"],
+    report.strategies.map((row) => [
+      row.strategy,
+      String(row.failedRuns),
+      shareCell(row.labelled.hits, row.labelled.n, wilsonInterval),
+      row.stepAccuracy === undefined ? "truth unknown" : shareCell(row.stepAccuracy.hits, row.stepAccuracy.n, wilsonInterval),
+      row.agentAccuracy === undefined ? "truth unknown" : shareCell(row.agentAccuracy.hits, row.agentAccuracy.n, wilsonInterval),
+      row.labelled.hits === 0 ? "–" : (row.liveCalls / row.labelled.hits).toFixed(0),
+    ]),
+  );
+  return [
+    `${report.runs} runs recorded, ${report.failedRuns} failed, ${report.notReplayable} not replayable`,
+    strategies,
+    `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
+    `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
+  ].join("\n\n");
+}
