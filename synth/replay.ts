@@ -2,7 +2,7 @@ import type { ChatModel } from "../src/models/chat-model.ts";
 import { derivedSeed } from "../src/random.ts";
 import type { Outcome, Task } from "../src/trajectory/schema.ts";
 import type { AgentSystem } from "./systems/system.ts";
-import { createPlayer, type Cut } from "./tape/player.ts";
+import { type Cut, createPlayer } from "./tape/player.ts";
 import { createRecorder } from "./tape/recorder.ts";
 import type { Tape, TapedCall } from "./tape/tape.ts";
 import type { TaskSet } from "./tasks/task-set.ts";

@@ -25,7 +25,13 @@ export interface SynthesizeInput {
  * `synth run`: the whole way from tasks to a TracerTraj dataset in one run folder: journals of every stage,
  * `dataset/{train,test,evidence}.jsonl`, a card, and `report.json`.
  */
-export async function synthesize({ config, folder, progress, signal, wrapModel }: SynthesizeInput): Promise<SynthReport> {
+export async function synthesize({
+  config,
+  folder,
+  progress,
+  signal,
+  wrapModel,
+}: SynthesizeInput): Promise<SynthReport> {
   const taskSet = taskSetById(config.tasks.set);
   const tasks = await taskSet.load({ seed: config.seed, limit: config.tasks.limit });
   const simulator = simulatedModel({ config: config.model, solve: knowledgeOf(tasks) });

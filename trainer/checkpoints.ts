@@ -23,7 +23,7 @@ const contentSchema = z.strictObject({
 });
 
 /** `state.json`: the content and a checksum over it. */
-const stateFileSchema = z.strictObject({ content: contentSchema, sha256: z.string() });
+const stateFileSchema = z.strictObject({ content: z.unknown(), sha256: z.string() });
 
 /** What a checkpoint says about itself. */
 export type CheckpointContent = z.infer<typeof contentSchema>;
@@ -178,22 +178,23 @@ async function reasonOf(folder: string): Promise<CheckpointContent["reason"] | u
 
 function parseState(bytes: Uint8Array, folder: string): CheckpointContent {
   const where = join(folder, STATE);
-  let value: unknown;
+  const file = stateFileSchema.safeParse(parseJson(bytes, where));
+  // Taken over the content as it stands in the file: JSON.parse keeps the order of keys.
+  if (!file.success || sha256(JSON.stringify(file.data.content)) !== file.data.sha256) {
+    throw new RootstepError("CHECKPOINT_CORRUPT", { what: "the checksum of state.json does not match", where });
+  }
+  const content = contentSchema.safeParse(file.data.content);
+  if (content.success) return content.data;
+  const what = "state.json has another shape: it was written by another version";
+  throw new RootstepError("RUN_VERSION", { what, where, cause: content.error });
+}
+
+function parseJson(bytes: Uint8Array, where: string): unknown {
   try {
-    value = JSON.parse(Buffer.from(bytes).toString("utf8"));
+    return JSON.parse(Buffer.from(bytes).toString("utf8"));
   } catch (cause) {
     throw new RootstepError("CHECKPOINT_CORRUPT", { what: "state.json is not JSON", where, cause });
   }
-  const parsed = stateFileSchema.safeParse(value);
-  if (!parsed.success) {
-    const what = "state.json is not a checkpoint's state";
-    throw new RootstepError("CHECKPOINT_CORRUPT", { what, where, cause: parsed.error });
-  }
-  const { content, sha256: expected } = parsed.data;
-  if (sha256(JSON.stringify(content)) !== expected) {
-    throw new RootstepError("CHECKPOINT_CORRUPT", { what: "the checksum of state.json does not match", where });
-  }
-  return content;
 }
 
 async function readBlob(folder: string, name: string, expected: z.infer<typeof blobSchema>): Promise<Uint8Array> {

@@ -76,7 +76,8 @@ export async function trainRun(options: TrainRunOptions): Promise<LoopState> {
     },
     onCheckpoint: async (state, reason) => {
       const protect = state.best === null ? [] : [state.best.stepsDone];
-      onEvent?.({ kind: "checkpoint", path: await folder.checkpoint(state, reason, protect), reason });
+      const path = await folder.checkpoint(state, reason, protect);
+      onEvent?.({ kind: "checkpoint", path, reason });
     },
     onRatioCheck: (stats) => onEvent?.({ kind: "ratio-check", stats }),
   });

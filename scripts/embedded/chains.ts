@@ -1,6 +1,7 @@
 import type { RandomStream } from "../../src/random.ts";
 import { type Label, TRAJECTORY_SCHEMA_VERSION, type Trajectory } from "../../src/trajectory/schema.ts";
-import { apply, type ChainStep, layout } from "../../trainer/engines/embedded/chain.ts";
+import type { ChainStep } from "../../trainer/engines/embedded/chain.ts";
+import { apply, layout } from "../../trainer/engines/embedded/chain-arithmetic.ts";
 import {
   hasToken,
   MAX_VALUE,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { RandomStream } from "../../src/random.ts";
-import { apply } from "../../trainer/engines/embedded/chain.ts";
+import { apply } from "../../trainer/engines/embedded/chain-arithmetic.ts";
 import { type Operation, type Operator, operationWord } from "../../trainer/engines/embedded/vocabulary.ts";
 
 /** A chain of calculations: `start`, then each operation on the value before it. */

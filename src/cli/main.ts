@@ -74,7 +74,11 @@ export async function main(argv: readonly string[], world: World): Promise<ExitC
 }
 
 /** Registers `synth run` as sub-command `run` of `synth`, `list` as itself. */
-function addCommands(cli: Argv, all: readonly AnyCommand[], run: (command: AnyCommand, args: Arguments) => Promise<void>): void {
+function addCommands(
+  cli: Argv,
+  all: readonly AnyCommand[],
+  run: (command: AnyCommand, args: Arguments) => Promise<void>,
+): void {
   const verbs = new Map<string, AnyCommand[]>();
   for (const command of all) verbs.set(verbOf(command), [...(verbs.get(verbOf(command)) ?? []), command]);
   for (const [verb, members] of verbs) {
@@ -91,12 +95,20 @@ function addCommands(cli: Argv, all: readonly AnyCommand[], run: (command: AnyCo
   }
 }
 
-function addOne(cli: Argv, command: AnyCommand, word: string, run: (command: AnyCommand, args: Arguments) => Promise<void>): void {
+function addOne(
+  cli: Argv,
+  command: AnyCommand,
+  word: string,
+  run: (command: AnyCommand, args: Arguments) => Promise<void>,
+): void {
   const positionals = (command.arguments ?? []).filter((argument) => argument.positional === true);
-  const usage = [word, ...positionals.map(({ name, required, type }) => {
-    const shown = type === "array" ? `${name}..` : name;
-    return required === true ? `<${shown}>` : `[${shown}]`;
-  })].join(" ");
+  const usage = [
+    word,
+    ...positionals.map(({ name, required, type }) => {
+      const shown = type === "array" ? `${name}..` : name;
+      return required === true ? `<${shown}>` : `[${shown}]`;
+    }),
+  ].join(" ");
   cli.command(
     usage,
     command.describe,
@@ -106,14 +118,23 @@ function addOne(cli: Argv, command: AnyCommand, word: string, run: (command: Any
         const options = { describe, type, ...(choices === undefined ? {} : { choices: [...choices] }) };
         if (argument.positional === true && type !== "array") builder.positional(name, { ...options, type });
         else if (argument.positional === true) builder.positional(name, { describe, array: true, type: "string" });
-        else builder.option(name, { ...options, demandOption: argument.required === true, requiresArg: type !== "boolean" });
+        else
+          builder.option(name, {
+            ...options,
+            demandOption: argument.required === true,
+            requiresArg: type !== "boolean",
+          });
       }
       if (command.schema !== undefined) {
         builder.option("config", { type: "string", requiresArg: true, describe: "YAML file with the settings below" });
-        for (const setting of settingsOf(command.schema)) builder.option(flagName(setting.path), flagOf(command, setting));
+        for (const setting of settingsOf(command.schema))
+          builder.option(flagName(setting.path), flagOf(command, setting));
       }
       if (command.plans === true) {
-        builder.option("dry-run", { type: "boolean", describe: "print the plan with calls, tokens and cost; do nothing" });
+        builder.option("dry-run", {
+          type: "boolean",
+          describe: "print the plan with calls, tokens and cost; do nothing",
+        });
       }
       for (const example of command.examples ?? []) builder.example(`$0 ${example}`, "");
       return builder.strict();

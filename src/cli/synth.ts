@@ -1,10 +1,10 @@
-import { wilsonInterval } from "../evaluation/statistics.ts";
-import { EXIT } from "../errors.ts";
-import { shareCell, textTable } from "../report/table.ts";
-import { openRunFolder } from "../runs/run-folder.ts";
 import { type SynthConfig, synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { SynthReport } from "../../synth/pipeline/report.ts";
 import { synthesize } from "../../synth/synthesize.ts";
+import { EXIT } from "../errors.ts";
+import { wilsonInterval } from "../evaluation/statistics.ts";
+import { shareCell, textTable } from "../report/table.ts";
+import { openRunFolder } from "../runs/run-folder.ts";
 import { type CommandContext, command, stringArgument } from "./command.ts";
 
 /** `synth run`: tasks → recorded runs → labels → dataset, in one resumable run folder. */
@@ -41,8 +41,12 @@ export function renderSynth(report: SynthReport): string {
       row.strategy,
       String(row.failedRuns),
       shareCell(row.labelled.hits, row.labelled.n, wilsonInterval),
-      row.stepAccuracy === undefined ? "truth unknown" : shareCell(row.stepAccuracy.hits, row.stepAccuracy.n, wilsonInterval),
-      row.agentAccuracy === undefined ? "truth unknown" : shareCell(row.agentAccuracy.hits, row.agentAccuracy.n, wilsonInterval),
+      row.stepAccuracy === undefined
+        ? "truth unknown"
+        : shareCell(row.stepAccuracy.hits, row.stepAccuracy.n, wilsonInterval),
+      row.agentAccuracy === undefined
+        ? "truth unknown"
+        : shareCell(row.agentAccuracy.hits, row.agentAccuracy.n, wilsonInterval),
       row.labelled.hits === 0 ? "–" : (row.liveCalls / row.labelled.hits).toFixed(0),
     ]),
   );

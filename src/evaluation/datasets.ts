@@ -50,7 +50,11 @@ export async function loadWhoAndWhen(
   settings: LoadSettings & { readonly subset?: WhoAndWhenChoice | undefined; readonly dir?: string | undefined } = {},
 ): Promise<EvaluationSet> {
   const subset = settings.subset ?? "all";
-  const { located, problems } = await read("who-and-when", settings.dir ?? shippedPath("data", "who_and_when"), settings);
+  const { located, problems } = await read(
+    "who-and-when",
+    settings.dir ?? shippedPath("data", "who_and_when"),
+    settings,
+  );
   const chosen = located.filter(({ trajectory }) => subset === "all" || trajectory.id.startsWith(`${subset}/`));
   const name = `Who&When ${subset}${settings.clean === true ? " (clean)" : ""}`;
   return evaluationSet(name, chosen, problems, settings);
@@ -61,7 +65,10 @@ export async function loadWhoAndWhen(
  *
  * @throws RootstepError FILE_MISSING, DATA_UNKNOWN_FORMAT, DATA_DUPLICATE_ID, DATA_… (unless `skipBad`)
  */
-export async function loadTrajectoryFiles(files: readonly string[], settings: LoadSettings = {}): Promise<EvaluationSet> {
+export async function loadTrajectoryFiles(
+  files: readonly string[],
+  settings: LoadSettings = {},
+): Promise<EvaluationSet> {
   const located: Located[] = [];
   const problems: DatasetProblem[] = [];
   for (const file of files) {

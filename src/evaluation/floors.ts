@@ -1,5 +1,5 @@
-import { agentsOf } from "../methods/view.ts";
 import { mostTalkative } from "../methods/shared/most-talkative.ts";
+import { agentsOf } from "../methods/view.ts";
 import { sameAgent } from "../trajectory/agent-name.ts";
 import type { EvaluationItem } from "./datasets.ts";
 import { bestConstant, type Floor, mostFrequentAgent, TOLERANCES, type Tolerance } from "./floor.ts";
@@ -36,10 +36,17 @@ export function floorsFor(items: readonly EvaluationItem[], settings: FloorSetti
 }
 
 /** The highest floor of a column that a result has to clear; undefined for a column without floors. */
-export function highestFloor(floors: readonly Floor[], column: Floor["column"], tolerance: Tolerance = 0): Floor | undefined {
+export function highestFloor(
+  floors: readonly Floor[],
+  column: Floor["column"],
+  tolerance: Tolerance = 0,
+): Floor | undefined {
   return floors
     .filter((floor) => floor.column === column && floor.tolerance === tolerance && !floor.oracle)
-    .reduce<Floor | undefined>((best, floor) => (best === undefined || floor.value > best.value ? floor : best), undefined);
+    .reduce<Floor | undefined>(
+      (best, floor) => (best === undefined || floor.value > best.value ? floor : best),
+      undefined,
+    );
 }
 
 const mean = (items: readonly EvaluationItem[], chance: (item: EvaluationItem) => number): number =>
@@ -62,9 +69,21 @@ function stepFloors(items: readonly EvaluationItem[], tolerance: Tolerance): Flo
     tolerance,
   );
   return [
-    floor("constant-step", mean(items, (item) => (near(constant, item) ? 1 : 0)), `always ${constant}`),
-    floor("random-step", mean(items, (item) => nearSteps(item, tolerance) / item.trajectory.steps.length), "expectation"),
-    floor("last-step", mean(items, (item) => (near(item.trajectory.steps.length - 1, item) ? 1 : 0)), ""),
+    floor(
+      "constant-step",
+      mean(items, (item) => (near(constant, item) ? 1 : 0)),
+      `always ${constant}`,
+    ),
+    floor(
+      "random-step",
+      mean(items, (item) => nearSteps(item, tolerance) / item.trajectory.steps.length),
+      "expectation",
+    ),
+    floor(
+      "last-step",
+      mean(items, (item) => (near(item.trajectory.steps.length - 1, item) ? 1 : 0)),
+      "",
+    ),
     floor(
       "true-agent-first-turn",
       mean(items, (item) => (near(firstTurnOf(item), item) ? 1 : 0)),
@@ -100,9 +119,21 @@ function agentFloors(items: readonly EvaluationItem[], without: readonly string[
     candidates.some((agent) => sameAgent(agent, item.label.agent)) ? 1 / candidates.length : 0;
   const blamed = mostFrequentAgent(items.map((item) => item.label.agent));
   return [
-    floor("constant-agent", mean(items, (item) => (sameAgent(blamed, item.label.agent) ? 1 : 0)), `always ${blamed}`),
-    floor("random-agent", mean(items, (item) => draw(agentsOf(item.trajectory), item)), "expectation"),
-    floor("most-talkative-agent", mean(items, (item) => draw(mostTalkative(item.trajectory), item)), "most turns"),
+    floor(
+      "constant-agent",
+      mean(items, (item) => (sameAgent(blamed, item.label.agent) ? 1 : 0)),
+      `always ${blamed}`,
+    ),
+    floor(
+      "random-agent",
+      mean(items, (item) => draw(agentsOf(item.trajectory), item)),
+      "expectation",
+    ),
+    floor(
+      "most-talkative-agent",
+      mean(items, (item) => draw(mostTalkative(item.trajectory), item)),
+      "most turns",
+    ),
     floor(
       "most-talkative-agent-without",
       mean(items, (item) => draw(mostTalkative(item.trajectory, without), item)),

@@ -14,7 +14,13 @@ function layoutKey(item: EvaluationItem): string {
  */
 export function layoutFloors(items: readonly EvaluationItem[], train: readonly EvaluationItem[]): Floor[] {
   if (items.length === 0 || train.length === 0) return [];
-  const byLayout = Map.groupBy(train, layoutKey);
+  const byLayout = new Map<string, EvaluationItem[]>();
+  for (const item of train) {
+    const key = layoutKey(item);
+    const group = byLayout.get(key);
+    if (group === undefined) byLayout.set(key, [item]);
+    else group.push(item);
+  }
   const seen = items.filter((item) => byLayout.has(layoutKey(item))).length;
   const detail = `learnt from ${train.length} runs; layout known for ${seen} of ${items.length}`;
   const peers = (item: EvaluationItem): readonly EvaluationItem[] => byLayout.get(layoutKey(item)) ?? train;
@@ -39,7 +45,9 @@ export function layoutFloors(items: readonly EvaluationItem[], train: readonly E
       id: "layout-mode-agent",
       column: "agent",
       tolerance: 0,
-      value: share((item) => sameAgent(mostFrequentAgent(peers(item).map((peer) => peer.label.agent)), item.label.agent)),
+      value: share((item) =>
+        sameAgent(mostFrequentAgent(peers(item).map((peer) => peer.label.agent)), item.label.agent),
+      ),
     },
   ];
 }

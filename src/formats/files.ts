@@ -33,14 +33,14 @@ export async function onFile<T>(file: string, operation: () => Promise<T>): Prom
  * A failure removes the temporary path and leaves what was there before.
  */
 export async function replaceWhole(target: string, make: (temporary: string) => Promise<void>): Promise<void> {
-  const temporary = `${target}.${randomUUID()}.part`;
-  try {
-    await onFile(target, async () => {
-      await mkdir(dirname(target), { recursive: true });
+  await onFile(target, async () => {
+    await mkdir(dirname(target), { recursive: true });
+    const temporary = `${target}.${randomUUID()}.part`;
+    try {
       await make(temporary);
       await rename(temporary, target);
-    });
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+    } finally {
+      await rm(temporary, { recursive: true, force: true });
+    }
+  });
 }

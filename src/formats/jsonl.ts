@@ -1,9 +1,11 @@
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { createGunzip, createGzip } from "node:zlib";
+import { createGzip } from "node:zlib";
 import type { RootstepError } from "../errors.ts";
 import { fileError, replaceWhole } from "./files.ts";
+import { GzipError, gunzipped } from "./gunzip.ts";
 import { MAX_RECORD_BYTES, parseJsonBytes, startsAsUtf16, tooLong, utf16, withoutBom } from "./json-bytes.ts";
 import { RecordError } from "./record-error.ts";
 
@@ -43,7 +45,8 @@ export async function* readJsonLines(file: string, options: JsonLinesOptions = {
 export async function writeJsonLines(file: string, values: Iterable<unknown> | AsyncIterable<unknown>): Promise<void> {
   await replaceWhole(file, async (temporary) => {
     const lines = Readable.from(jsonLines(values));
-    const output = createWriteStream(temporary, { flags: "wx" });
+    // Opened here: a stream that opens the file itself may do so after its failure was cleaned up.
+    const output = (await open(temporary, "wx")).createWriteStream({ flush: true });
     if (file.endsWith(".gz")) await pipeline(lines, createGzip(), output);
     else await pipeline(lines, output);
   });
@@ -96,7 +99,7 @@ async function* readRawLines(file: string, maxBytes: number): AsyncGenerator<Raw
   };
 
   try {
-    for await (const chunk of file.endsWith(".gz") ? gunzipped(readChunks(file)) : readChunks(file)) {
+    for await (const chunk of file.endsWith(".gz") ? gunzipped(() => readChunks(file)) : readChunks(file)) {
       if (first && startsAsUtf16(chunk)) return yield utf16(`${file}:1`);
       first = false;
       let start = 0;
@@ -132,49 +135,6 @@ async function* readChunks(file: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** Marks where a gzip stream stops being one. */
-class GzipError extends Error {
-  readonly truncated: boolean;
-  constructor(truncated: boolean, cause?: unknown) {
-    super("gzip", { cause });
-    this.truncated = truncated;
-  }
-}
-
-/**
- * Unpacks chunk by chunk. Piping would drop what is unpacked but not yet read when the stream fails, and with it good
- * records; here each chunk is drained before the next is written.
- */
-async function* gunzipped(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const gunzip = createGunzip();
-  let unpacked: Buffer[] = [];
-  let empty = true;
-  gunzip.on("data", (chunk: Buffer) => unpacked.push(chunk));
-  // Failures are taken from the callbacks of write and end; an "error" event nobody hears would end the process.
-  gunzip.on("error", () => {});
-  const feed = async (send: (done: (error?: Error | null) => void) => void): Promise<Error | undefined> =>
-    new Promise((resolve) => send((error) => resolve(error ?? undefined)));
-  const drain = (): Buffer[] => {
-    const drained = unpacked;
-    unpacked = [];
-    return drained;
-  };
-  try {
-    for await (const chunk of chunks) {
-      empty = false;
-      const failure = await feed((done) => gunzip.write(chunk, done));
-      yield* drain();
-      if (failure !== undefined) throw new GzipError("code" in failure && failure.code === "Z_BUF_ERROR", failure);
-    }
-    const failure = await feed((done) => gunzip.end(done));
-    yield* drain();
-    if (failure !== undefined) throw new GzipError("code" in failure && failure.code === "Z_BUF_ERROR", failure);
-    if (empty) throw new GzipError(true);
-  } finally {
-    gunzip.destroy();
-  }
-}
-
 function gzipFault(error: unknown, location: string): RecordError {
   if (!(error instanceof GzipError)) throw error;
   if (error.truncated) {
@@ -183,7 +143,7 @@ function gzipFault(error: unknown, location: string): RecordError {
   return new RecordError(
     "DATA_INVALID",
     location,
-    [{ path: "", message: "not gzip, or the gzip data is damaged" }],
+    [{ path: "", message: "these bytes are not gzip, or damaged" }],
     "Copy the file again; records before that line are intact.",
   );
 }

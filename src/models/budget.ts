@@ -1,7 +1,7 @@
 import { RootstepError } from "../errors.ts";
 import type { Usage } from "../trajectory/schema.ts";
 import type { ChatModel, ChatRequest } from "./chat-model.ts";
-import { interruption } from "./clock.ts";
+import { untilInterrupted } from "./clock.ts";
 
 /** Money per million tokens, in whatever currency the cap is given in. */
 export interface Prices {
@@ -45,9 +45,15 @@ export interface Budget {
   reserve(cost: number | undefined, signal?: AbortSignal): Promise<Reservation>;
 }
 
+export interface CallOutcome {
+  readonly usage: Usage | undefined;
+  /** What the usage costs; undefined where no price is known. */
+  readonly cost: number | undefined;
+}
+
 export interface Reservation {
   /** Replaces the estimate by what the call took; without a usage the estimate stands. */
-  settle(outcome: { readonly usage: Usage | undefined; readonly cost: number | undefined } | "not billed"): void;
+  settle(outcome: CallOutcome | "not billed"): void;
 }
 
 /** A budget with hard caps: what has been spent and set aside never exceeds them, however many calls run at once. */
@@ -64,17 +70,18 @@ export function createBudget(options: BudgetOptions): Budget {
   let waiting: (() => void)[] = [];
 
   const nextSettlement = (signal: AbortSignal | undefined): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        if (signal !== undefined) reject(interruption(signal));
-      };
-      signal?.addEventListener("abort", onAbort, { once: true });
-      waiting.push(() => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      });
-      if (signal?.aborted) onAbort();
-    });
+    untilInterrupted(new Promise((resolve) => waiting.push(resolve)), signal);
+
+  function charge(outcome: CallOutcome, estimate: number): void {
+    if (outcome.usage === undefined) {
+      cost += estimate;
+      unmeteredCalls += 1;
+    } else {
+      cost += outcome.cost ?? 0;
+      promptTokens += outcome.usage.promptTokens;
+      completionTokens += outcome.usage.completionTokens;
+    }
+  }
 
   return {
     options,
@@ -105,14 +112,7 @@ export function createBudget(options: BudgetOptions): Budget {
           open -= 1;
           // Sums of many small reservations leave rounding dust; with nothing open there is nothing reserved.
           reserved = open === 0 ? 0 : reserved - estimate;
-          if (outcome !== "not billed" && outcome.usage === undefined) {
-            cost += estimate;
-            unmeteredCalls += 1;
-          } else if (outcome !== "not billed" && outcome.usage !== undefined) {
-            cost += outcome.cost ?? 0;
-            promptTokens += outcome.usage.promptTokens;
-            completionTokens += outcome.usage.completionTokens;
-          }
+          if (outcome !== "not billed") charge(outcome, estimate);
           const woken = waiting;
           waiting = [];
           for (const wake of woken) wake();

@@ -118,6 +118,7 @@ export function retryAfterMs(header: (name: string) => string | null, now: numbe
 function systemCode(error: unknown): string {
   for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
     if ("code" in current && typeof current.code === "string") return current.code;
+    if (current.name === "HTTPParserError") return "HPE_INVALID"; // undici 7 loses the parser's own code
     if (current instanceof AggregateError && current.errors.length > 0) return systemCode(current.errors[0]);
   }
   return "";
@@ -141,7 +142,7 @@ export function networkError(error: unknown, answered: boolean, place: CallPlace
     const what = `The connection to the model server broke in the middle of its answer${label}`;
     return new RootstepError("MODEL_STREAM_CUT", { ...details, what });
   }
-  if (/^HPE_|UND_ERR_HEADERS_OVERFLOW/.test(code)) {
+  if (/^HPE_|^UND_ERR_HEADERS_OVERFLOW/.test(code)) {
     return new RootstepError("MODEL_BAD_BODY", { ...details, what: `What answers there does not speak HTTP${label}` });
   }
   const reason =

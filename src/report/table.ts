@@ -16,7 +16,11 @@ function isNumeric(cell: string | undefined): boolean {
 }
 
 /** A share in percent with its 95% interval and n: `83.3 [79.1, 86.8] n=360`. */
-export function shareCell(hits: number, n: number, interval: (hits: number, n: number) => { low: number; high: number }): string {
+export function shareCell(
+  hits: number,
+  n: number,
+  interval: (hits: number, n: number) => { low: number; high: number },
+): string {
   if (n === 0) return "– n=0";
   const { low, high } = interval(hits, n);
   const percent = (value: number): string => (100 * value).toFixed(1);

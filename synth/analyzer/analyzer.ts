@@ -54,13 +54,19 @@ export async function proposeCorrection(
       continue;
     }
     const leak = leakOf(action, { original, visible, answer: task.referenceAnswer ?? "" });
-    if (leak === undefined) return { step: index, action, attempts: attempt, editSize: editSize(original, action), rejected };
+    if (leak === undefined)
+      return { step: index, action, attempts: attempt, editSize: editSize(original, action), rejected };
     rejected.push(leak);
   }
   return { step: index, rejected };
 }
 
-function correctionRequest(task: Task, steps: readonly Step[], index: number, complaint: string | undefined): ChatRequest {
+function correctionRequest(
+  task: Task,
+  steps: readonly Step[],
+  index: number,
+  complaint: string | undefined,
+): ChatRequest {
   const log = steps.slice(0, index).map((step) => `${step.index} ${step.agent}: ${step.content}`);
   const step = steps[index];
   const user = [

@@ -7,7 +7,10 @@ import { lastNumber } from "../tasks/numeric-checker.ts";
  *
  * @returns why it leaks, or undefined
  */
-export function leakOf(correction: string, context: { readonly original: string; readonly visible: string; readonly answer: string }): string | undefined {
+export function leakOf(
+  correction: string,
+  context: { readonly original: string; readonly visible: string; readonly answer: string },
+): string | undefined {
   const answer = lastNumber(context.answer);
   if (answer === undefined) return undefined;
   if (!numbersOf(correction).has(answer)) return undefined;
@@ -22,10 +25,13 @@ function numbersOf(text: string): ReadonlySet<number> {
 
 /** `A op B = answer`, true, with A and B both known. */
 function computes(text: string, answer: number, known: ReadonlySet<number>): boolean {
-  for (const [, a, operator, b, c] of text.matchAll(/(\d+(?:\.\d+)?) ?([-+*/×÷]) ?(\d+(?:\.\d+)?) ?= ?(\d+(?:\.\d+)?)/gu)) {
+  for (const [, a, operator, b, c] of text.matchAll(
+    /(\d+(?:\.\d+)?) ?([-+*/×÷]) ?(\d+(?:\.\d+)?) ?= ?(\d+(?:\.\d+)?)/gu,
+  )) {
     const [left, right, result] = [Number(a), Number(b), Number(c)];
     if (result !== answer || !known.has(left) || !known.has(right)) continue;
-    const value = { "+": left + right, "-": left - right, "*": left * right, "×": left * right }[operator ?? ""] ?? left / right;
+    const value =
+      { "+": left + right, "-": left - right, "*": left * right, "×": left * right }[operator ?? ""] ?? left / right;
     if (Math.abs(value - answer) <= 1e-6 * Math.max(1, Math.abs(answer))) return true;
   }
   return false;

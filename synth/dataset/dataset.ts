@@ -30,7 +30,11 @@ export function buildDataset(input: PipelineInput, records: PipelineRecords): Da
   const injected = records.injections.flatMap((record) => (record.trajectory === undefined ? [] : [record.trajectory]));
   const all = [...counterfactual, ...injected].sort((a, b) => (a.id < b.id ? -1 : 1));
   const { testShare } = input.config.dataset;
-  const splitOf = splitByGroup(all.map((trajectory) => trajectory.task.groupId), testShare, input.config.seed);
+  const splitOf = splitByGroup(
+    all.map((trajectory) => trajectory.task.groupId),
+    testShare,
+    input.config.seed,
+  );
   const inSplit = (split: Split): Trajectory[] => all.filter(({ task }) => splitOf.get(task.groupId) === split);
   return { splits: { train: inSplit("train"), test: inSplit("test") }, evidence: evidenceOf(records, labelling) };
 }

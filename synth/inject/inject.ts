@@ -92,7 +92,11 @@ async function tryPoint(input: InjectionInput, step: number) {
   const original = recording.tape.calls[step]?.response.content ?? "";
   const action = operator.perturb(original, stream(seed, "inject", id, "perturb", step));
   if (action === undefined) {
-    return { evidence: evidenceOf(step, original, emptyEProcess, "nothing to change"), firstFailure: undefined, liveCalls: 0 };
+    return {
+      evidence: evidenceOf(step, original, emptyEProcess, "nothing to change"),
+      firstFailure: undefined,
+      liveCalls: 0,
+    };
   }
   const placebo = operator.rephrase(original);
   let process = emptyEProcess;
@@ -116,7 +120,12 @@ async function tryPoint(input: InjectionInput, step: number) {
   return { evidence: evidenceOf(step, action, process, decision), firstFailure, liveCalls };
 }
 
-function evidenceOf(step: number, action: string, process: EProcess, decision: PointEvidence["decision"]): PointEvidence {
+function evidenceOf(
+  step: number,
+  action: string,
+  process: EProcess,
+  decision: PointEvidence["decision"],
+): PointEvidence {
   return {
     step,
     action,

@@ -29,5 +29,7 @@ export const wrongNumberOperator: InjectionOperator = {
 
 function workOut(action: string, [equation, left, operator, right]: RegExpExecArray): string | undefined {
   const value = apply(operator as Operator, Number(left), Number(right));
-  return Number.isFinite(value) ? action.replace(equation, `${left} ${operator} ${right} = ${formatNumber(value)}`) : undefined;
+  return Number.isFinite(value)
+    ? action.replace(equation, `${left} ${operator} ${right} = ${formatNumber(value)}`)
+    : undefined;
 }

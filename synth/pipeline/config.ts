@@ -14,7 +14,10 @@ export const synthConfigSchema = z.strictObject({
       runs: count.default(1).describe("runs recorded per task"),
     })
     .prefault({}),
-  system: z.string().default("planner-solver-verifier").describe("multi-agent system; `rootstep list systems` shows them"),
+  system: z
+    .string()
+    .default("planner-solver-verifier")
+    .describe("multi-agent system; `rootstep list systems` shows them"),
   model: z.discriminatedUnion("provider", [simulatorConfigSchema]).prefault({ provider: "simulator" }),
   search: z
     .strictObject({
@@ -39,7 +42,9 @@ export const synthConfigSchema = z.strictObject({
     })
     .prefault({}),
   dataset: z
-    .strictObject({ testShare: z.number().min(0).max(1).default(0.1).describe("share of task groups in the test split") })
+    .strictObject({
+      testShare: z.number().min(0).max(1).default(0.1).describe("share of task groups in the test split"),
+    })
     .prefault({}),
   maxCalls: count.optional().describe("hard cap on live model calls; work done is kept"),
 });

@@ -101,15 +101,26 @@ async function stage<U, R>(
 function recordStage(input: PipelineInput): Promise<RecordingRecord[]> {
   const { config, model, signal } = input;
   const units = [...input.tasks.values()].flatMap((task) =>
-    Array.from({ length: config.tasks.runs }, (_, run) => ({ task, id: config.tasks.runs === 1 ? task.id : `${task.id}-${run}` })),
+    Array.from({ length: config.tasks.runs }, (_, run) => ({
+      task,
+      id: config.tasks.runs === 1 ? task.id : `${task.id}-${run}`,
+    })),
   );
   const journal = input.folder.journal("recordings.jsonl", recordingSchema);
-  return stage(input, "record", journal, units, (unit) => unit.id, (record) => record.id, async ({ task, id }) => {
-    const setting = settingOf(input, task);
-    const recording = await recordRun(setting, seededModel(model, ...recordingRun(config, id)), signal);
-    const fault = await identityFault(setting, recording);
-    return asRecord(recordingSchema, { id, taskId: task.id, ...recording, notReplayable: fault });
-  });
+  return stage(
+    input,
+    "record",
+    journal,
+    units,
+    (unit) => unit.id,
+    (record) => record.id,
+    async ({ task, id }) => {
+      const setting = settingOf(input, task);
+      const recording = await recordRun(setting, seededModel(model, ...recordingRun(config, id)), signal);
+      const fault = await identityFault(setting, recording);
+      return asRecord(recordingSchema, { id, taskId: task.id, ...recording, notReplayable: fault });
+    },
+  );
 }
 
 async function searchStage(input: PipelineInput, failed: readonly RecordingRecord[]): Promise<SearchRecord[]> {
@@ -166,7 +177,15 @@ function truthStage(input: PipelineInput, failed: readonly RecordingRecord[]): P
     const erred = await stepsInError(recording, input.config.model, solve, recordingRun(input.config, recording.id));
     return { id: recording.id, step: truth?.step ?? null, agent: truth?.agent ?? null, erred: [...erred] };
   };
-  return stage(input, "simulator's truth", journal, failed, (unit) => unit.id, (record) => record.id, work);
+  return stage(
+    input,
+    "simulator's truth",
+    journal,
+    failed,
+    (unit) => unit.id,
+    (record) => record.id,
+    work,
+  );
 }
 
 function injectStage(input: PipelineInput, recordings: readonly RecordingRecord[]): Promise<InjectionRecord[]> {
@@ -174,33 +193,41 @@ function injectStage(input: PipelineInput, recordings: readonly RecordingRecord[
   const operator = injectionOperatorById(config.inject.operator);
   const units = recordings.filter((recording) => recording.outcome.success && recording.notReplayable === undefined);
   const journal = input.folder.journal("injections.jsonl", injectionRecordSchema);
-  return stage(input, "inject", journal, units, (unit) => unit.id, (record) => record.id, async (recording) => {
-    const task = taskOf(input, recording);
-    const { failed, ...result } = await injectFault({
-      id: recording.id,
-      setting: settingOf(input, task),
-      recording,
-      model,
-      operator,
-      settings: config.inject,
-      test: config.search,
-      seed: config.seed,
-      ...(input.signal === undefined ? {} : { signal: input.signal }),
-    });
-    if (failed === undefined) return { id: recording.id, ...result, points: [...result.points] };
-    const { step, agent, run } = failed;
-    const trajectory = trajectoryOf({
-      id: recording.id,
-      task,
-      system: input.system,
-      calls: run.calls,
-      outcome: run.outcome,
-      labels: [{ agent, step, source: "injection", evidenceRef: recording.id }],
-      model: model.id,
-      simulated: input.simulated,
-    });
-    return { id: recording.id, ...result, points: [...result.points], trajectory };
-  });
+  return stage(
+    input,
+    "inject",
+    journal,
+    units,
+    (unit) => unit.id,
+    (record) => record.id,
+    async (recording) => {
+      const task = taskOf(input, recording);
+      const { failed, ...result } = await injectFault({
+        id: recording.id,
+        setting: settingOf(input, task),
+        recording,
+        model,
+        operator,
+        settings: config.inject,
+        test: config.search,
+        seed: config.seed,
+        ...(input.signal === undefined ? {} : { signal: input.signal }),
+      });
+      if (failed === undefined) return { id: recording.id, ...result, points: [...result.points] };
+      const { step, agent, run } = failed;
+      const trajectory = trajectoryOf({
+        id: recording.id,
+        task,
+        system: input.system,
+        calls: run.calls,
+        outcome: run.outcome,
+        labels: [{ agent, step, source: "injection", evidenceRef: recording.id }],
+        model: model.id,
+        simulated: input.simulated,
+      });
+      return { id: recording.id, ...result, points: [...result.points], trajectory };
+    },
+  );
 }
 
 /** Names the random draws of a recorded run: seed first. */

@@ -33,7 +33,13 @@ export const searchRecordSchema = z.strictObject({
   agent: z.string().exactOptional(),
   evidence: z.array(stepEvidenceSchema),
   corrections: z.array(
-    z.strictObject({ step: count, action: z.string(), attempts: count, editSize: count, rejected: z.array(z.string()) }),
+    z.strictObject({
+      step: count,
+      action: z.string(),
+      attempts: count,
+      editSize: count,
+      rejected: z.array(z.string()),
+    }),
   ),
   rejectedCorrections: z.array(z.string()),
   liveCalls: count,

@@ -1,5 +1,5 @@
-import type { PipelineRecords } from "./pipeline.ts";
 import type { Dataset } from "../dataset/dataset.ts";
+import type { PipelineRecords } from "./pipeline.ts";
 
 /** A count out of n; callers put the interval to it. */
 export interface Share {

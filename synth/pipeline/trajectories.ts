@@ -1,4 +1,10 @@
-import { type Label, TRAJECTORY_SCHEMA_VERSION, type Outcome, type Task, type Trajectory } from "../../src/trajectory/schema.ts";
+import {
+  type Label,
+  type Outcome,
+  type Task,
+  TRAJECTORY_SCHEMA_VERSION,
+  type Trajectory,
+} from "../../src/trajectory/schema.ts";
 import type { AgentSystem } from "../systems/system.ts";
 import { stepsFromCalls, type TapedCall } from "../tape/tape.ts";
 

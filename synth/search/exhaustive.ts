@@ -35,7 +35,8 @@ async function examine(experiment: ReplayExperiment, step: number, settings: Sea
     const control = await experiment.rerun("control", step, replicate);
     process = addBlock(process, treated, control);
     if (process.eValue >= 1 / settings.alpha) return evidenceOf(step, process, "effect");
-    if (probabilityOfEffect(process, settings.minEffect) < settings.futility) return evidenceOf(step, process, "no effect");
+    if (probabilityOfEffect(process, settings.minEffect) < settings.futility)
+      return evidenceOf(step, process, "no effect");
   }
   return evidenceOf(step, process, "undecided");
 }

@@ -1,5 +1,5 @@
-import { type Correction, proposeCorrection } from "../analyzer/analyzer.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
+import { type Correction, proposeCorrection } from "../analyzer/analyzer.ts";
 import { type Recording, rerun, type Setting, seededModel } from "../replay.ts";
 import { stepsFromCalls } from "../tape/tape.ts";
 import type { ReplayExperiment } from "./strategy.ts";

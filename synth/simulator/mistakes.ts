@@ -6,7 +6,10 @@ import type { Utterance } from "./continuation.ts";
 export type MistakeKind = "operator" | "operand" | "carry" | "arithmetic" | "misreading";
 
 /** A wrong utterance in place of a right one, of the same form: nothing but its content tells that it is wrong. */
-export function makeMistake(right: Utterance, random: RandomStream): { readonly wrong: Utterance; readonly kind: MistakeKind } {
+export function makeMistake(
+  right: Utterance,
+  random: RandomStream,
+): { readonly wrong: Utterance; readonly kind: MistakeKind } {
   switch (right.kind) {
     case "plan":
       return wrongPlan(right, random);

@@ -3,7 +3,13 @@ import type { LogLine } from "./log-state.ts";
 
 /** What a prompt of rootstep's own system or analyzer asks for. */
 export type Asked =
-  | { readonly kind: "turn"; readonly agent: string; readonly problem: string; readonly log: readonly LogLine[]; readonly final: boolean }
+  | {
+      readonly kind: "turn";
+      readonly agent: string;
+      readonly problem: string;
+      readonly log: readonly LogLine[];
+      readonly final: boolean;
+    }
   | { readonly kind: "correction"; readonly problem: string; readonly step: number };
 
 /** Reads a request as the simulator understands it; undefined for anything that is not one of rootstep's own prompts. */

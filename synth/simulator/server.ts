@@ -9,7 +9,9 @@ import type { ChatModel, ChatResponse } from "../../src/models/chat-model.ts";
 
 const bodySchema = z.looseObject({
   model: z.string().optional(),
-  messages: z.array(z.looseObject({ role: z.enum(["system", "user", "assistant", "tool"]), content: z.string() })).min(1),
+  messages: z
+    .array(z.looseObject({ role: z.enum(["system", "user", "assistant", "tool"]), content: z.string() }))
+    .min(1),
   seed: z.number().int().optional(),
   stream: z.boolean().optional(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
@@ -28,7 +30,9 @@ export interface SimulatorServerOptions {
  *
  * @throws RootstepError PORT_IN_USE
  */
-export async function serveSimulator(options: SimulatorServerOptions): Promise<{ readonly url: string; close(): Promise<void> }> {
+export async function serveSimulator(
+  options: SimulatorServerOptions,
+): Promise<{ readonly url: string; close(): Promise<void> }> {
   const server = createServer(getRequestListener(application(options).fetch));
   await listen(server, options.port);
   const { port } = server.address() as AddressInfo;
@@ -114,7 +118,11 @@ function completion(id: string, created: number, response: ChatResponse): unknow
 function wireUsage({ usage }: ChatResponse): unknown {
   if (usage === undefined) return undefined;
   const { promptTokens, completionTokens } = usage;
-  return { prompt_tokens: promptTokens, completion_tokens: completionTokens, total_tokens: promptTokens + completionTokens };
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
 }
 
 function refusal(message: string): unknown {

@@ -6,7 +6,7 @@ import { requestHash } from "../tape/tape.ts";
 import type { Calculation } from "../tasks/calculations.ts";
 import { cleanLog, rightUtterance, write } from "./continuation.ts";
 import { readLog } from "./log-state.ts";
-import { makeMistake, type MistakeKind } from "./mistakes.ts";
+import { type MistakeKind, makeMistake } from "./mistakes.ts";
 import { type Asked, readPrompt } from "./prompt.ts";
 
 export const simulatorConfigSchema = z.strictObject({
@@ -15,7 +15,12 @@ export const simulatorConfigSchema = z.strictObject({
     .enum(["slip", "systematic"])
     .default("slip")
     .describe("slip: rerun, the agent errs again in 3 of 10 runs; systematic: it errs the same way in 9 of 10"),
-  hardRate: z.number().min(0).max(1).default(1).describe("share of tasks that have a step at which an agent tends to err"),
+  hardRate: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe("share of tasks that have a step at which an agent tends to err"),
   noise: z.number().min(0).max(1).default(0.1).describe("probability that a run meets any other error"),
   analyzerErrorRate: z.number().min(0).max(1).default(0).describe("probability that a correction is itself wrong"),
   seed: z.number().int().default(0).describe("decides which tasks are hard, where and how"),
@@ -65,7 +70,10 @@ export function simulatedModel({ config, solve, onDecision }: SimulatorOptions):
     const calculations = asked === undefined ? undefined : solve(asked.problem);
     if (asked === undefined || calculations === undefined) {
       throw new RootstepError("SIMULATOR_CONFUSED", {
-        what: asked === undefined ? "the prompt is not one of rootstep's own" : "the problem is not one the simulator knows",
+        what:
+          asked === undefined
+            ? "the prompt is not one of rootstep's own"
+            : "the problem is not one the simulator knows",
         where: (request.messages.at(-1)?.content ?? "").slice(0, 120),
       });
     }
@@ -95,11 +103,18 @@ export function simulatedModel({ config, solve, onDecision }: SimulatorOptions):
     return write(mistake?.wrong ?? right);
   };
 
-  const correct = (step: number, problem: string, calculations: readonly Calculation[], draw: number | string): string => {
+  const correct = (
+    step: number,
+    problem: string,
+    calculations: readonly Calculation[],
+    draw: number | string,
+  ): string => {
     const action = cleanLog(calculations)[step]?.content ?? "";
     const random = stream(config.seed, "analyzer", problem, step, draw);
     const wrong = random.chance(config.analyzerErrorRate);
-    const shown = wrong ? action.replace(/(\d+)(?!.*\d)/u, (digits) => String(Number(digits) + 1 + random.int(3))) : action;
+    const shown = wrong
+      ? action.replace(/(\d+)(?!.*\d)/u, (digits) => String(Number(digits) + 1 + random.int(3)))
+      : action;
     return JSON.stringify({ action: shown, reason: "recomputed from the problem" });
   };
 

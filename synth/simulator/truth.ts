@@ -1,6 +1,6 @@
 import { type Recording, rerun, type Setting, seededModel } from "../replay.ts";
-import { type SimulatorConfig, type SimulatorDecision, simulatedModel } from "./simulator.ts";
 import type { Calculation } from "../tasks/calculations.ts";
+import { type SimulatorConfig, type SimulatorDecision, simulatedModel } from "./simulator.ts";
 
 /**
  * The true decisive step of a simulated failed run: the first step after which even an error-free continuation fails.

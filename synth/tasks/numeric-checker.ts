@@ -12,7 +12,9 @@ export function checkNumeric(task: Task, answer: string | undefined): Outcome {
   const expected = lastNumber(task.referenceAnswer ?? "");
   const actual = lastNumber(answer ?? "");
   const success =
-    expected !== undefined && actual !== undefined && Math.abs(actual - expected) <= 1e-4 * Math.max(1, Math.abs(expected));
+    expected !== undefined &&
+    actual !== undefined &&
+    Math.abs(actual - expected) <= 1e-4 * Math.max(1, Math.abs(expected));
   return {
     success,
     checker: "numeric",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type EvaluationItem, loadWhoAndWhen } from "../../src/evaluation/datasets.ts";
-import type { Floor, Tolerance } from "../../src/evaluation/floor.ts";
+import { type Floor, TOLERANCES, type Tolerance } from "../../src/evaluation/floor.ts";
 import { floorsFor, highestFloor } from "../../src/evaluation/floors.ts";
 import { run } from "./items.ts";
 
@@ -34,13 +34,13 @@ describe("floors of Who&When", () => {
   });
 
   it("names the constants", () => {
-    expect([0, 1, 2, 3].map((tolerance) => detail(ag, "constant-step", tolerance as Tolerance))).toEqual([
+    expect(TOLERANCES.map((tolerance) => detail(ag, "constant-step", tolerance))).toEqual([
       "always 1",
       "always 1",
       "always 2",
       "always 3",
     ]);
-    expect([0, 1, 2, 3].map((tolerance) => detail(hc, "constant-step", tolerance as Tolerance))).toEqual([
+    expect(TOLERANCES.map((tolerance) => detail(hc, "constant-step", tolerance))).toEqual([
       "always 4",
       "always 4",
       "always 6",

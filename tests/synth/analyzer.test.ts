@@ -21,7 +21,11 @@ function answering(...answers: string[]): ChatModel & { readonly asked: ChatRequ
 }
 
 describe("the leak guard", () => {
-  const context = { original: "Plan 2: previous - 5", visible: "16 eggs, eats 3, bakes 4\nPlan 1: 16 - 3\n16 - 3 = 13", answer: "18" };
+  const context = {
+    original: "Plan 2: previous - 5",
+    visible: "16 eggs, eats 3, bakes 4\nPlan 1: 16 - 3\n16 - 3 = 13",
+    answer: "18",
+  };
   it.each([
     ["the bare answer", "The answer is 18", true],
     ["the answer in a plan", "Plan 2: 18 + 0", true],
@@ -49,7 +53,9 @@ describe("the analyzer", () => {
 
   it("reads the action from reasoning, fences and prose around the JSON", async () => {
     const { task, steps } = await failedRun();
-    const model = answering('<think>{"action": "no"}</think>Here:\n```json\n{"action": "Plan 1: 16 - 3", "reason": "so"}\n```');
+    const model = answering(
+      '<think>{"action": "no"}</think>Here:\n```json\n{"action": "Plan 1: 16 - 3", "reason": "so"}\n```',
+    );
     expect(await proposeCorrection(task, steps, 0, { model, attempts: 3 })).toMatchObject({
       action: "Plan 1: 16 - 3",
       attempts: 1,

@@ -8,11 +8,51 @@ const after = (outcomes: readonly (readonly [number, number])[]): EProcess =>
 describe("the e-process of two Bernoulli arms", () => {
   // Computed with exact fractions in Python from the formula of the paper.
   it.each([
-    [[[1, 0], [1, 0], [1, 0]], 10.277681660899654],
-    [[[1, 0], [1, 0], [1, 0], [1, 0]], 36.8239895222795],
-    [[[1, 0], [0, 1], [1, 0], [1, 1], [1, 0]], 0.09833014058580286],
-    [[[0, 1], [0, 1], [0, 1], [0, 1], [0, 1]], 1],
-    [[[1, 1], [1, 1], [1, 1]], 1],
+    [
+      [
+        [1, 0],
+        [1, 0],
+        [1, 0],
+      ],
+      10.277681660899654,
+    ],
+    [
+      [
+        [1, 0],
+        [1, 0],
+        [1, 0],
+        [1, 0],
+      ],
+      36.8239895222795,
+    ],
+    [
+      [
+        [1, 0],
+        [0, 1],
+        [1, 0],
+        [1, 1],
+        [1, 0],
+      ],
+      0.09833014058580286,
+    ],
+    [
+      [
+        [0, 1],
+        [0, 1],
+        [0, 1],
+        [0, 1],
+        [0, 1],
+      ],
+      1,
+    ],
+    [
+      [
+        [1, 1],
+        [1, 1],
+        [1, 1],
+      ],
+      1,
+    ],
   ] as const)("has the value of %j", (outcomes, expected) => {
     expect(after(outcomes).eValue).toBeCloseTo(expected, 12);
   });
@@ -37,7 +77,8 @@ describe("the e-process of two Bernoulli arms", () => {
     for (let run = 0; run < 500; run++) {
       const random = stream("e-process power", run);
       let process = emptyEProcess;
-      while (process.eValue < 20 && process.blocks < 50) process = addBlock(process, random.chance(0.9), random.chance(0.1));
+      while (process.eValue < 20 && process.blocks < 50)
+        process = addBlock(process, random.chance(0.9), random.chance(0.1));
       expect(process.eValue).toBeGreaterThanOrEqual(20);
       blocks += process.blocks;
     }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { stream } from "../../src/random.ts";
-import { injectFault, type InjectionInput } from "../../synth/inject/inject.ts";
+import { type InjectionInput, injectFault } from "../../synth/inject/inject.ts";
 import { wrongNumberOperator } from "../../synth/inject/wrong-number.ts";
-import { recordRun, type Setting, seededModel } from "../../synth/replay.ts";
+import { recordRun, seededModel } from "../../synth/replay.ts";
 import { SETTINGS } from "./search-strategy.conformance.ts";
 import { bench } from "./setting.ts";
 
@@ -36,7 +36,8 @@ describe("the operator wrong-number", () => {
 
   it("works an equation out anew, so that the line is consistent in itself", () => {
     for (let draw = 0; draw < 50; draw++) {
-      const [, left, right, result] = /^(\d+) - (\d+) = (-?\d+)$/u.exec(wrongNumberOperator.perturb("13 - 4 = 9", stream(2, draw)) ?? "") ?? [];
+      const [, left, right, result] =
+        /^(\d+) - (\d+) = (-?\d+)$/u.exec(wrongNumberOperator.perturb("13 - 4 = 9", stream(2, draw)) ?? "") ?? [];
       const changedLeft = left !== "13" || right !== "4";
       if (changedLeft) expect(Number(result)).toBe(Number(left) - Number(right));
     }
@@ -61,8 +62,9 @@ describe("injection into a successful run", () => {
       expect(points.at(-1)).toMatchObject({ step: failed.step, decision: "decisive" });
       expect(failed.run.calls[failed.step]?.response.content).toBe(points.at(-1)?.action);
       // Everything before the fault is the recorded run.
-      const before = (calls: readonly { response: { content: string } }[]) => calls.slice(0, failed.step).map((c) => c.response.content);
-      expect(before(failed.run.calls)).toEqual(before(input.recording.tape.calls));
+      const prefixOf = (calls: readonly { response: { content: string } }[]) =>
+        calls.slice(0, failed.step).map((c) => c.response.content);
+      expect(prefixOf(failed.run.calls)).toEqual(prefixOf(input.recording.tape.calls));
     }
     expect(labelled).toBeGreaterThan(20);
   });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { identityFault, type Recording, recordRun, rerun, type Setting, seededModel } from "../../synth/replay.ts";
-import { createPlayer } from "../../synth/tape/player.ts";
-import type { AgentSystem } from "../../synth/systems/system.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
+import { identityFault, type Recording, recordRun, rerun, type Setting, seededModel } from "../../synth/replay.ts";
+import type { AgentSystem } from "../../synth/systems/system.ts";
+import { createPlayer } from "../../synth/tape/player.ts";
 import { bench, FLAWLESS } from "./setting.ts";
 
 /** Fails the test if anything is asked live. */

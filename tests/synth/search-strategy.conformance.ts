@@ -49,7 +49,10 @@ export function searchStrategyConformance(strategy: SearchStrategy): void {
     });
 
     it("gives the same result for the same experiment", async () => {
-      const noisy = { treated: (step: number) => (step >= 3 ? 0.8 : 0.4), control: (step: number) => (step < 3 ? 0.4 : 0.05) };
+      const noisy = {
+        treated: (step: number) => (step >= 3 ? 0.8 : 0.4),
+        control: (step: number) => (step < 3 ? 0.4 : 0.05),
+      };
       const run = () => strategy.search(madeExperiment({ seed: 11, length: 8, ...noisy }), SETTINGS);
       expect(await run()).toEqual(await run());
     });

@@ -1,3 +1,4 @@
+import type { ChatModel } from "../../src/models/chat-model.ts";
 import type { Setting } from "../../synth/replay.ts";
 import { knowledgeOf } from "../../synth/simulator/knowledge.ts";
 import { type SimulatorConfig, simulatedModel, simulatorConfigSchema } from "../../synth/simulator/simulator.ts";
@@ -5,7 +6,6 @@ import { plannerSolverVerifier } from "../../synth/systems/planner-solver-verifi
 import { chain } from "../../synth/tasks/chain.ts";
 import { gsm8k } from "../../synth/tasks/gsm8k.ts";
 import type { TaskSet } from "../../synth/tasks/task-set.ts";
-import type { ChatModel } from "../../src/models/chat-model.ts";
 
 export interface Bench {
   readonly settings: readonly Setting[];

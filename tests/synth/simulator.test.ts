@@ -57,7 +57,9 @@ describe("the fallible simulator", () => {
     const run = (name: string) => recordRun(setting, seededModel(model({ noise: 0.9 }), 1, name));
     expect(contents(await run("a"))).toEqual(contents(await run("a")));
     const others = await Promise.all(["b", "c", "d", "e"].map(run));
-    expect(others.some((other) => JSON.stringify(contents(other)) !== JSON.stringify(contents(others[0] as Recording)))).toBe(true);
+    expect(
+      others.some((other) => JSON.stringify(contents(other)) !== JSON.stringify(contents(others[0] as Recording))),
+    ).toBe(true);
   });
 
   it("errs at the rates of its regime", async () => {
@@ -131,7 +133,9 @@ describe("the simulator over HTTP", () => {
     const server = await serveSimulator({ model: model({}), port: 0, now: () => new Date(0) });
     try {
       const port = Number(new URL(server.url).port);
-      await expect(serveSimulator({ model: model({}), port, now: () => new Date(0) })).rejects.toMatchObject({ code: "PORT_IN_USE" });
+      await expect(serveSimulator({ model: model({}), port, now: () => new Date(0) })).rejects.toMatchObject({
+        code: "PORT_IN_USE",
+      });
       const client = openAICompatible({ baseUrl: server.url, model: "simulator" });
       await expect(client.complete({ messages: [{ role: "user", content: "hello" }] })).rejects.toMatchObject({
         code: "MODEL_REFUSED_REQUEST",

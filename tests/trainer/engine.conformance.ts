@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stream } from "../../src/random.ts";
 import type {
@@ -129,7 +130,7 @@ export function engineConformance(name: string, subject: EngineUnderTest): void 
     it("leaves weights and optimiser alone while it samples and computes log-probabilities", async () => {
       await engine.sample({ prompts: subject.prompts, n: 1, temperature: 1, seed: "x" });
       await engine.forward(groups);
-      expect(await engine.exportState()).toEqual(start);
+      expect(fingerprint(await engine.exportState())).toBe(fingerprint(start));
     });
 
     for (const loss of [CROSS_ENTROPY, CLIPPED]) {
@@ -227,7 +228,8 @@ export function engineConformance(name: string, subject: EngineUnderTest): void 
       const large = norm(gradient) / Math.sqrt(gradient.length) / 10;
       const steps = gradient.flatMap((g, i) => (Math.abs(g) > large ? [(before[i]! - after[i]!) / Math.sign(g)] : []));
       expect(steps.length).toBeGreaterThan(0);
-      for (const step of steps) expect(Math.abs(step / ADAM.learningRate - 1)).toBeLessThan(1e-3);
+      const errors = steps.map((step) => Math.abs(step / ADAM.learningRate - 1));
+      expect(errors.reduce((worst, error) => Math.max(worst, error), 0)).toBeLessThan(1e-3);
     });
 
     it("goes on from an exported state bit for bit", async () => {
@@ -242,9 +244,9 @@ export function engineConformance(name: string, subject: EngineUnderTest): void 
       const straight = await engine.exportState();
       await train();
       await engine.importState(saved);
-      expect(await engine.exportState()).toEqual(saved);
+      expect(fingerprint(await engine.exportState())).toBe(fingerprint(saved));
       await train();
-      expect(await engine.exportState()).toEqual(straight);
+      expect(fingerprint(await engine.exportState())).toBe(fingerprint(straight));
       await reset();
     });
 
@@ -258,17 +260,17 @@ export function engineConformance(name: string, subject: EngineUnderTest): void 
       await engine.importState({ weights: start.weights });
       await engine.forwardBackward(groups, CLIPPED);
       await engine.optimStep(ADAM);
-      expect(await engine.exportState()).toEqual(fresh);
+      expect(fingerprint(await engine.exportState())).toBe(fingerprint(fresh));
       await reset();
     });
 
     it("hands out states that later updates do not change", async () => {
       await reset();
       const saved = await engine.exportState();
-      const copy = Uint8Array.from(saved.weights);
+      const before = fingerprint(saved);
       await engine.forwardBackward(groups, CROSS_ENTROPY);
       await engine.optimStep(ADAM);
-      expect(Uint8Array.from(saved.weights)).toEqual(copy);
+      expect(fingerprint(saved)).toBe(before);
       await reset();
     });
   });
@@ -307,7 +309,7 @@ function weightedLoss(
       tokens.forEach((_, t) => {
         const logprob = logprobs[p]![g]![t]!;
         if (loss.kind === "cross-entropy") {
-          total -= weights[t]! * advantage * logprob;
+          total -= weights[t]! * logprob;
           return;
         }
         const r = Math.exp(logprob - oldLogprobs![t]!);
@@ -317,6 +319,11 @@ function weightedLoss(
     });
   });
   return total;
+}
+
+function fingerprint({ weights, optimizer }: EngineState): string {
+  const hash = createHash("sha256").update(weights).update("|");
+  return hash.update(optimizer ?? "").digest("hex");
 }
 
 function expectClose(actual: readonly number[], expected: readonly number[], tolerance: number): void {

@@ -15,7 +15,7 @@ import type {
  * A real, tiny policy with exact gradients: one softmax per (prompt row, position). Its words are two agents, three
  * steps and an end token; `agent step end` decodes to the tracer's format, anything else to text the gate refuses.
  */
-const WORDS = ["<end>", "planner", "solver", "0", "1", "2"] as const;
+const WORDS: readonly string[] = ["<end>", "planner", "solver", "0", "1", "2"];
 const END = 0;
 const ROWS = 3;
 const POSITIONS = 3;
@@ -60,7 +60,7 @@ export function faultyRun(id: string, step: number, more: Partial<Trajectory> = 
 
 /** The tokens a labelled run should get. */
 export function tabularTarget(_: Trajectory, label: { readonly agent: string; readonly step: number }): number[] {
-  return [label.agent, String(label.step)].map((word) => WORDS.findIndex((known) => known === word)).concat(END);
+  return [label.agent, String(label.step)].map((word) => WORDS.indexOf(word)).concat(END);
 }
 
 /** @param lean added to the logits of well-formed answers at the start */
@@ -162,7 +162,7 @@ function draw(logprobs: readonly number[], u: number): number {
 
 /** Value of a token's objective and its derivative by the log-probability. */
 function objective(loss: Loss, logprob: number, old: number, A: number): { value: number; slope: number } {
-  if (loss.kind === "cross-entropy") return { value: A * logprob, slope: A };
+  if (loss.kind === "cross-entropy") return { value: logprob, slope: 1 };
   const r = Math.exp(logprob - old);
   const bounded = Math.min(Math.max(r, 1 - loss.clipLow), 1 + loss.clipHigh);
   return r * A <= bounded * A ? { value: r * A, slope: r * A } : { value: bounded * A, slope: 0 };

@@ -38,7 +38,7 @@ export interface TrainingGroup {
 /**
  * The clipped surrogate of GRPO without KL (§4.2), or plain cross-entropy. The engine minimises −Σ weight · objective,
  * where the objective of a token is min(r·A, clip(r, 1 − clipLow, 1 + clipHigh)·A) with r = exp(logprob − oldLogprob),
- * or advantage · logprob.
+ * or its logprob alone.
  */
 export type Loss =
   | { readonly kind: "clipped-surrogate"; readonly clipLow: number; readonly clipHigh: number }

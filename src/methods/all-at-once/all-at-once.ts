@@ -42,10 +42,10 @@ export const allAtOnce = defineMethod({
       { messages: prompt.messages, ...samplingParameters(options) },
       { agent: ID, epoch: context.epoch, ...(context.signal && { signal: context.signal }) },
     );
-    const answer = parseAnswer(response.content, agentsOf(view));
+    const { reason, ...answer } = parseAnswer(response.content, agentsOf(view));
     return {
       ...answer,
-      evidence: answer.reason === undefined ? [] : [{ text: answer.reason, ...stepOf(answer.step) }],
+      evidence: reason === undefined ? [] : [{ text: reason, ...stepOf(answer.step) }],
       calls: 1,
       rawOutput: response.content,
       ...(response.usage && { usage: response.usage }),

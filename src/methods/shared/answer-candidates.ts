@@ -130,6 +130,8 @@ function valueAt(text: string, start: number, field: "agent" | "step" | "reason"
   const [first = "", second = ""] = text.slice(start, start + 2000).split(/\n\s*/u, 2);
   const line = first.trim() !== "" || second.includes(":") ? first : second;
   if (field === "reason") return line.trim();
-  const [value = ""] = line.split(field === "agent" ? /["'`*]|[,;](?=[^\S\n]*["'`*_]*step)/iu : /["'`*};]|,(?![^\S\n]*[0-9])/u);
+  const [value = ""] = line.split(
+    field === "agent" ? /["'`*]|[,;](?=[^\S\n]*["'`*_]*step)/iu : /["'`*};]|,(?![^\S\n]*[0-9])/u,
+  );
   return value.trim();
 }

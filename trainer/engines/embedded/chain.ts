@@ -1,6 +1,8 @@
 import { RootstepError } from "../../../src/errors.ts";
 import type { Step, Trajectory } from "../../../src/trajectory/schema.ts";
-import { type ChainAgent, hasToken, MAX_VALUE, OPERATORS, type Operation, type Operator } from "./vocabulary.ts";
+import { layout } from "./chain-arithmetic.ts";
+import { parseOperation, parseValue, type Reference, readReference } from "./reference.ts";
+import type { ChainAgent, Operation } from "./vocabulary.ts";
 
 /** What one step of a planner–solver–verifier run says, as numbers. */
 export type ChainStep =
@@ -9,163 +11,69 @@ export type ChainStep =
   | { readonly agent: "verifier"; readonly value: number };
 
 /** A run on a chain of calculations: the reference solution and what the agents wrote. */
-export interface Chain {
-  readonly start: number;
-  readonly operations: readonly Operation[];
+export interface Chain extends Reference {
   readonly steps: readonly ChainStep[];
 }
 
-/** Most calculations a chain may have; four give ten steps. */
-export const MAX_CALCULATIONS = 4;
-
-/** The agents of a run on k calculations: planner and solver for each, a verifier after every second and at the end. */
-export function layout(calculations: number): ChainAgent[] {
-  const agents: ChainAgent[] = [];
-  for (let i = 1; i <= calculations; i += 1) {
-    agents.push("planner", "solver");
-    if (i % 2 === 0 && i < calculations) agents.push("verifier");
-  }
-  agents.push("verifier");
-  return agents;
-}
-
-/** The value after an operation; undefined where it is a fraction, negative or above the largest value with a token. */
-export function apply(value: number, { operator, operand }: Operation): number | undefined {
-  const result = {
-    "+": value + operand,
-    "-": value - operand,
-    "*": value * operand,
-    "/": value / operand,
-  }[operator];
-  return Number.isInteger(result) && result >= 0 && result <= MAX_VALUE ? result : undefined;
-}
-
 /**
- * What each step should say, given the reference solution: the operation for a planner, the value for the others.
- * @throws RangeError where a value has no token; parsed chains never do.
- */
-export function expectations(start: number, operations: readonly Operation[]): (Operation | number)[] {
-  const expected: (Operation | number)[] = [];
-  let value = start;
-  let done = 0;
-  for (const agent of layout(operations.length)) {
-    const operation = operations[done];
-    if (agent === "planner" && operation !== undefined) {
-      expected.push(operation);
-      const next = apply(value, operation);
-      if (next === undefined) throw new RangeError(`calculation ${done + 1} leaves the range of values`);
-      value = next;
-      done += 1;
-    } else {
-      expected.push(value);
-    }
-  }
-  return expected;
-}
-
-/**
- * Reads a trajectory in the grammar of the chain tasks (see data/embedded/README.md).
+ * Reads a run of planner, solver and verifier on a chain of calculations.
+ *
+ * A planner writes `Plan 1: 16 - 3` and `Plan 2: previous * 2` (the last one may end in ` (last)`), a solver `16 - 3 = 13`, a verifier
+ * `Checked: the current value is 13.` or, at the end, `Checked: the final answer is 18.`
  * @throws RootstepError VOCABULARY naming the calculation or step that does not fit.
  */
 export function parseChain(trajectory: Trajectory): Chain {
   const refuse = (where: string, what: string): never => {
     throw new RootstepError("VOCABULARY", {
-      what: `the embedded tracer cannot read this: ${what}`,
-      where: `${trajectory.id} ${where}`,
+      what: `the embedded tracer cannot read this run: ${what}`,
+      where: `${trajectory.id}, ${where}`,
     });
   };
-  const { start, operations } = parseReference(trajectory.task.extra?.calculations, refuse);
-  const agents = layout(operations.length);
-  if (trajectory.steps.length !== agents.length) {
-    refuse(
-      `step ${Math.min(trajectory.steps.length, agents.length)}`,
-      `${operations.length} calculations take ${agents.length} steps, the run has ${trajectory.steps.length}`,
-    );
-  }
+  const reference = readReference(trajectory.task, refuse);
+  const agents = layout(reference.operations.length);
   let plan = 0;
   const steps = trajectory.steps.map((step, index) => {
     const where = `step ${index} (${step.agent})`;
     const agent = agents[index];
+    if (agent === undefined)
+      return refuse(where, `${reference.operations.length} calculations take ${agents.length} steps`);
     if (step.agent !== agent) return refuse(where, `expected ${agent} here`);
     if (agent === "planner") plan += 1;
     const parsed = parseStep(agent, step, plan, index === agents.length - 1);
-    return parsed ?? refuse(where, `"${step.content.slice(0, 60)}" is not in the chain grammar or out of its numbers`);
+    return parsed ?? refuse(where, `"${step.content.slice(0, 60)}" is not in its grammar or its numbers have no token`);
   });
-  return { start, operations, steps };
+  if (steps.length < agents.length) refuse(`step ${steps.length}`, `the run ends before its ${agents.length} steps`);
+  return { ...reference, steps };
 }
 
-type Refuse = (where: string, what: string) => never;
-
-function parseReference(
-  calculations: unknown,
-  refuse: Refuse,
-): { readonly start: number; readonly operations: readonly Operation[] } {
-  if (!Array.isArray(calculations) || calculations.length < 1) {
-    return refuse("task.extra.calculations", "the task carries no list of reference calculations");
-  }
-  if (calculations.length > MAX_CALCULATIONS) {
-    return refuse("task.extra.calculations", `${calculations.length} calculations, at most ${MAX_CALCULATIONS} fit`);
-  }
-  let start: number | undefined;
-  let value: number | undefined;
-  const operations = calculations.map((calculation: unknown, index) => {
-    const where = `task.extra.calculations[${index}]`;
-    const match = typeof calculation === "string" ? /^(\S+) ([-+*/]) (\d+)$/.exec(calculation) : null;
-    const operation = parseOperation(match?.[2], match?.[3]);
-    const left = match?.[1];
-    if (index === 0) {
-      start = parseValue(left);
-      value = start;
-    }
-    if (operation === undefined || value === undefined || (index > 0 && left !== "previous")) {
-      return refuse(
-        where,
-        `"${String(calculation).slice(0, 60)}" is not "A op B" then "previous op B" in small integers`,
-      );
-    }
-    value = apply(value, operation);
-    if (value === undefined)
-      return refuse(where, `"${String(calculation)}" does not give an integer of 0–${MAX_VALUE}`);
-    return operation;
-  });
-  return start === undefined ? refuse("task.extra.calculations[0]", "no start value") : { start, operations };
-}
-
-function parseStep(agent: ChainAgent, step: Step, plan: number, last: boolean): ChainStep | undefined {
+function parseStep(agent: ChainAgent, step: Step, plan: number, isLast: boolean): ChainStep | undefined {
   switch (agent) {
-    case "planner": {
-      const match = /^Plan (\d+): (\S+) ([-+*/]) (\d+)(?: \(last\))?$/.exec(step.content);
-      const operation = parseOperation(match?.[3], match?.[4]);
-      if (operation === undefined || match?.[1] !== String(plan)) return undefined;
-      if (plan > 1) return match[2] === "previous" ? { agent, operation } : undefined;
-      const start = parseValue(match[2]);
-      return start === undefined ? undefined : { agent, start, operation };
-    }
-    case "solver": {
-      const match = /^(\d+) ([-+*/]) (\d+) = (\d+)$/.exec(step.content);
-      const left = parseValue(match?.[1]);
-      const operation = parseOperation(match?.[2], match?.[3]);
-      const result = parseValue(match?.[4]);
-      if (left === undefined || operation === undefined || result === undefined) return undefined;
-      return { agent, left, operation, result };
-    }
+    case "planner":
+      return parsePlan(step.content, plan);
+    case "solver":
+      return parseSolution(step.content);
     case "verifier": {
-      const form = last ? /^Checked: the final answer is (\d+)\.$/ : /^Checked: the current value is (\d+)\.$/;
+      const form = isLast ? /^Checked: the final answer is (\d+)\.$/u : /^Checked: the current value is (\d+)\.$/u;
       const value = parseValue(form.exec(step.content)?.[1]);
       return value === undefined ? undefined : { agent, value };
     }
   }
 }
 
-function parseValue(text: string | undefined): number | undefined {
-  if (text === undefined || !/^(0|[1-9]\d?)$/.test(text)) return undefined;
-  const value = Number(text);
-  return value <= MAX_VALUE ? value : undefined;
+function parsePlan(content: string, plan: number): ChainStep | undefined {
+  const match = /^Plan (\d+): (\S+) ([-+*/]) (\d+)(?: \(last\))?$/u.exec(content);
+  const operation = parseOperation(match?.[3], match?.[4]);
+  if (operation === undefined || match?.[1] !== String(plan)) return undefined;
+  if (plan > 1) return match[2] === "previous" ? { agent: "planner", operation } : undefined;
+  const start = parseValue(match[2]);
+  return start === undefined ? undefined : { agent: "planner", start, operation };
 }
 
-function parseOperation(operator: string | undefined, operand: string | undefined): Operation | undefined {
-  const known = OPERATORS.find((candidate): candidate is Operator => candidate === operator);
-  if (known === undefined || operand === undefined || !/^[1-9]\d?$/.test(operand)) return undefined;
-  const operation = { operator: known, operand: Number(operand) };
-  return hasToken(operation) ? operation : undefined;
+function parseSolution(content: string): ChainStep | undefined {
+  const match = /^(\d+) ([-+*/]) (\d+) = (\d+)$/u.exec(content);
+  const left = parseValue(match?.[1]);
+  const operation = parseOperation(match?.[2], match?.[3]);
+  const result = parseValue(match?.[4]);
+  if (left === undefined || operation === undefined || result === undefined) return undefined;
+  return { agent: "solver", left, operation, result };
 }

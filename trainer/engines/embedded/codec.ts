@@ -2,7 +2,8 @@ import { RootstepError } from "../../../src/errors.ts";
 import { labelInconsistency } from "../../../src/trajectory/invariants.ts";
 import type { Label, Trajectory } from "../../../src/trajectory/schema.ts";
 import type { TracerCodec } from "../engine.ts";
-import { type Chain, expectations, parseChain } from "./chain.ts";
+import { type Chain, parseChain } from "./chain.ts";
+import { expectations } from "./chain-arithmetic.ts";
 import { type Operation, operationWord, TOKEN, tokenOf, wordOf } from "./vocabulary.ts";
 
 /** A codec that can also write what a teacher would answer, for cross-entropy training. */

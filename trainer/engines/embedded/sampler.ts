@@ -33,12 +33,13 @@ export async function decodeBatch(
   request: SampleRequest,
 ): Promise<Completion[][]> {
   const { maxPrompt: T, maxCompletion: G, vocabulary: V } = model;
-  const P = batch.prompts.length;
   // The decode graphs take 1 or groupSize rows per prompt; rows beyond n are computed and dropped.
   const n = request.n === 1 ? 1 : model.groupSize;
+  // onnxruntime multiplies a single row by another routine with other rounding: a lone row gets an idle companion.
+  const P = Math.max(batch.prompts.length, n === 1 ? 2 : 1);
   const flat = floats(weights, [weights.length]);
   const prompt = new Int32Array(P * T);
-  const lengths = new Int32Array(P);
+  const lengths = new Int32Array(P).fill(1);
   batch.prompts.forEach((tokens, p) => {
     prompt.set(tokens, p * T);
     lengths[p] = tokens.length;
@@ -49,9 +50,12 @@ export async function decodeBatch(
   const prompt_keys = floats(prefill("prompt_keys"), promptCache);
   const prompt_values = floats(prefill("prompt_values"), promptCache);
   const cache = createCache(model, P, n);
-  const rows = Array.from({ length: P * n }, (_, row) =>
-    createRow(request, batch.offset + Math.floor(row / n), row % n),
-  );
+  const rows = Array.from({ length: P * n }, (_, row) => {
+    const p = Math.floor(row / n);
+    const k = row % n;
+    const wanted = p < batch.prompts.length && k < request.n;
+    return createRow(stream(request.seed, "prompt", batch.offset + p, "completion", k), wanted);
+  });
   const token = new Int32Array(P * n).fill(TOKEN.begin);
   for (let step = 0; step < G && rows.some((row) => !row.done); step += 1) {
     if (request.signal?.aborted) {
@@ -87,13 +91,8 @@ export async function decodeBatch(
   );
 }
 
-function createRow(request: SampleRequest, prompt: number, completion: number): Row {
-  return {
-    tokens: [],
-    logprobs: [],
-    random: stream(request.seed, "prompt", prompt, "completion", completion),
-    done: completion >= request.n,
-  };
+function createRow(random: RandomStream, wanted: boolean): Row {
+  return { tokens: [], logprobs: [], random, done: !wanted };
 }
 
 /** Keys and values of the sampled tokens, [L,P,H,n,G,D]; the graph returns one position, which is written in place. */

@@ -1,0 +1,35 @@
+import { EXIT, RootstepError } from "../errors.ts";
+
+/**
+ * Ctrl-C once drains and saves; twice stops at once.
+ *
+ * @returns a signal that long work polls, and `dispose` to take the handlers away again
+ */
+export function interruptSignal(
+  say: (line: string) => void,
+  target: NodeJS.Process = process,
+): { readonly signal: AbortSignal; dispose(): void } {
+  const controller = new AbortController();
+  const onSignal = (): void => {
+    if (controller.signal.aborted) target.exit(EXIT.interrupted);
+    controller.abort(new RootstepError("INTERRUPTED", { what: "stopped by request" }));
+    say("stopping: finishing what is under way and saving; press Ctrl-C again to stop at once");
+  };
+  target.on("SIGINT", onSignal);
+  target.on("SIGTERM", onSignal);
+  return {
+    signal: controller.signal,
+    dispose() {
+      target.off("SIGINT", onSignal);
+      target.off("SIGTERM", onSignal);
+    },
+  };
+}
+
+/** @throws RootstepError INTERRUPTED if the signal was raised */
+export function throwIfInterrupted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted !== true) return;
+  throw signal.reason instanceof RootstepError
+    ? signal.reason
+    : new RootstepError("INTERRUPTED", { what: "stopped by request", cause: signal.reason });
+}
