@@ -1,10 +1,12 @@
 import { writeTracerTraj } from "../src/formats/tracertraj/write.ts";
 import type { ChatModel } from "../src/models/chat-model.ts";
+import type { ModelConfig } from "../src/models/resolve.ts";
 import type { Progress } from "../src/runs/progress.ts";
 import type { RunFolder } from "../src/runs/run-folder.ts";
+import type { Task } from "../src/trajectory/schema.ts";
 import { datasetCard } from "./dataset/card.ts";
 import { buildDataset } from "./dataset/dataset.ts";
-import type { SynthConfig } from "./pipeline/config.ts";
+import type { AgentModelConfig, SynthConfig } from "./pipeline/config.ts";
 import { type PipelineInput, runPipeline } from "./pipeline/pipeline.ts";
 import { reportOf, type SynthReport } from "./pipeline/report.ts";
 import { knowledgeOf } from "./simulator/knowledge.ts";
@@ -17,25 +19,23 @@ export interface SynthesizeInput {
   readonly folder: RunFolder;
   readonly progress: Progress;
   readonly signal?: AbortSignal;
-  /** Puts budget, limiter and cache around the model. */
-  readonly wrapModel?: (model: ChatModel) => ChatModel;
+  /** Opens a model server; the simulator is opened here. */
+  readonly openModel: (config: ModelConfig) => ChatModel;
+  /** Puts the caller's caps around the simulator, as `openModel` does around servers. */
+  readonly withCaps?: (model: ChatModel) => ChatModel;
 }
 
 /**
  * `synth run`: the whole way from tasks to a TracerTraj dataset in one run folder: journals of every stage,
  * `dataset/{train,test,evidence}.jsonl`, a card, and `report.json`.
+ *
+ * @throws RootstepError those of the pipeline; UNKNOWN_NAME for a task set, system, strategy or operator
  */
-export async function synthesize({
-  config,
-  folder,
-  progress,
-  signal,
-  wrapModel,
-}: SynthesizeInput): Promise<SynthReport> {
+export async function synthesize(options: SynthesizeInput): Promise<SynthReport> {
+  const { config, folder, progress, signal } = options;
   const taskSet = taskSetById(config.tasks.set);
   const tasks = await taskSet.load({ seed: config.seed, limit: config.tasks.limit });
-  const simulator = simulatedModel({ config: config.model, solve: knowledgeOf(tasks) });
-  const model = wrapModel?.(simulator) ?? simulator;
+  const model = open(config.model, tasks, options);
   const input: PipelineInput = {
     config,
     folder,
@@ -43,8 +43,8 @@ export async function synthesize({
     taskSet,
     tasks: new Map(tasks.map((task) => [task.id, task])),
     model,
-    analyzer: model,
-    simulated: true,
+    analyzer: config.analyzer === undefined ? model : open(config.analyzer, tasks, options),
+    simulator: config.model.provider === "simulator" ? config.model : undefined,
     progress,
     ...(signal === undefined ? {} : { signal }),
   };
@@ -57,4 +57,10 @@ export async function synthesize({
   const report = reportOf(records, dataset, config.search.strategies);
   folder.write("report.json", `${JSON.stringify(report, null, 2)}\n`);
   return report;
+}
+
+function open(config: AgentModelConfig, tasks: readonly Task[], { openModel, withCaps }: SynthesizeInput): ChatModel {
+  if (config.provider !== "simulator") return openModel(config);
+  const simulator = simulatedModel({ config, solve: knowledgeOf(tasks) });
+  return withCaps === undefined ? simulator : withCaps(simulator);
 }

@@ -3,6 +3,8 @@ import type { SynthReport } from "../../synth/pipeline/report.ts";
 import { synthesize } from "../../synth/synthesize.ts";
 import { EXIT } from "../errors.ts";
 import { wilsonInterval } from "../evaluation/statistics.ts";
+import { createBudget, withBudget } from "../models/budget.ts";
+import { modelFromConfig } from "../models/resolve.ts";
 import { shareCell, textTable } from "../report/table.ts";
 import { openRunFolder } from "../runs/run-folder.ts";
 import { type CommandContext, command, stringArgument } from "./command.ts";
@@ -23,10 +25,19 @@ export const synthRun = command<SynthConfig>({
 
 /** Runs the pipeline in a folder and frees it, whatever happens. */
 export async function runSynth(config: SynthConfig, out: string, context: CommandContext): Promise<SynthReport> {
-  const { maxCalls: _cap, ...settings } = config; // a cap may be raised between a run and its continuation
+  // Caps and concurrency may change between a run and its continuation without changing what it makes.
+  const { maxCalls, maxCost, concurrency: _, ...settings } = config;
   const folder = openRunFolder({ path: out, kind: "synth", version: context.version, settings, now: context.now });
+  const budget = createBudget({ maxCalls, maxCost });
   try {
-    return await synthesize({ config, folder, progress: context.progress, signal: context.signal });
+    return await synthesize({
+      config,
+      folder,
+      progress: context.progress,
+      signal: context.signal,
+      openModel: (model) => modelFromConfig(model, context.env, { budget }),
+      withCaps: (model) => (maxCalls === undefined ? model : withBudget(model, budget)),
+    });
   } finally {
     folder.release();
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { RootstepError } from "../errors.ts";
 
 /** Time as a parameter: waits and windows are tested with a clock that does not run by itself. */
@@ -19,6 +20,19 @@ export function throwIfInterrupted(signal: AbortSignal | undefined, where?: stri
   if (signal?.aborted) throw interruption(signal, where);
 }
 
+/** Calls the listener once when the signal aborts (at once where it has). @returns what takes the listener off again */
+export function onInterruption(signal: AbortSignal | undefined, listener: () => void): () => void {
+  if (signal === undefined) return () => {};
+  if (signal.aborted) {
+    listener();
+    return () => {};
+  }
+  // One signal serves every call of a run at once; Node takes more than ten listeners for a leak.
+  setMaxListeners(0, signal);
+  signal.addEventListener("abort", listener, { once: true });
+  return () => signal.removeEventListener("abort", listener);
+}
+
 /** The promise, or INTERRUPTED as soon as the signal aborts; what the promise does afterwards is nobody's concern. */
 export async function untilInterrupted<T>(
   promise: Promise<T>,
@@ -26,16 +40,14 @@ export async function untilInterrupted<T>(
   where?: string,
 ): Promise<T> {
   if (signal === undefined) return promise;
-  let onAbort = (): void => {};
+  let stopListening = (): void => {};
   const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(interruption(signal, where));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
+    stopListening = onInterruption(signal, () => reject(interruption(signal, where)));
   });
   try {
     return await Promise.race([promise, aborted]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    stopListening();
   }
 }
 

@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher, fetch, type Response } from "undici";
 import { RootstepError } from "../errors.ts";
-import { type Clock, interruption, systemClock, throwIfInterrupted } from "./clock.ts";
+import { type Clock, interruption, onInterruption, systemClock, throwIfInterrupted } from "./clock.ts";
 import type { Secret } from "./key.ts";
 import { looksLikeHtml, networkError, quote, retryAfterMs, statusError } from "./server-failures.ts";
 import { publicUrl } from "./server-url.ts";
@@ -87,10 +87,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
     clearTimeout(phase);
     phase = limit(ms, name);
   };
-  const onAbort = (): void => {
-    if (signal !== undefined) abort.abort(interruption(signal, where));
-  };
-  signal?.addEventListener("abort", onAbort, { once: true });
+  const stopListening = onInterruption(signal, () => abort.abort());
 
   async function* read(response: Response, most: number): AsyncGenerator<Uint8Array> {
     const bodyReader = response.body?.getReader();
@@ -168,7 +165,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
       return networkError(error, answered, { where, secrets });
     },
     async close() {
-      signal?.removeEventListener("abort", onAbort);
+      stopListening();
       clearTimeout(phase);
       clearTimeout(total);
       if (reader === undefined) abort.abort();

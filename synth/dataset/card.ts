@@ -4,7 +4,8 @@ import type { Dataset } from "./dataset.ts";
 
 /** README.md of a dataset: what is in it, where it comes from, how it was labelled, what it is not good for. */
 export function datasetCard(input: PipelineInput, dataset: Dataset): string {
-  const { config, taskSet, system, model, simulated } = input;
+  const { config, taskSet, system, model } = input;
+  const simulated = input.simulator !== undefined;
   const count = (trajectories: readonly Trajectory[], source: string): number =>
     trajectories.filter(({ labels }) => labels[0]?.source === source).length;
   const row = (name: "train" | "test"): string => {

@@ -59,7 +59,7 @@ function labelled(input: PipelineInput, recording: RecordingRecord, search: Sear
       outcome: recording.outcome,
       labels: [label],
       model: input.model.id,
-      simulated: input.simulated,
+      simulated: input.simulator !== undefined,
     }),
   ];
 }

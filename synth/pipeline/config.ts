@@ -1,8 +1,13 @@
 import { z } from "zod";
+import { modelConfigSchema } from "../../src/models/resolve.ts";
 import { simulatorConfigSchema } from "../simulator/simulator.ts";
 
 const count = z.number().int().positive();
 const probability = z.number().gt(0).lt(1);
+
+/** The simulator, or any model server. */
+export const agentModelSchema = z.discriminatedUnion("provider", [simulatorConfigSchema, ...modelConfigSchema.options]);
+export type AgentModelConfig = z.infer<typeof agentModelSchema>;
 
 /** Everything that decides what `synth run` makes. */
 export const synthConfigSchema = z.strictObject({
@@ -18,7 +23,8 @@ export const synthConfigSchema = z.strictObject({
     .string()
     .default("planner-solver-verifier")
     .describe("multi-agent system; `rootstep list systems` shows them"),
-  model: z.discriminatedUnion("provider", [simulatorConfigSchema]).prefault({ provider: "simulator" }),
+  model: agentModelSchema.prefault({ provider: "simulator" }).describe("plays the agents"),
+  analyzer: agentModelSchema.optional().describe("proposes corrections; default: the model that plays the agents"),
   search: z
     .strictObject({
       strategies: z
@@ -46,6 +52,8 @@ export const synthConfigSchema = z.strictObject({
       testShare: z.number().min(0).max(1).default(0.1).describe("share of task groups in the test split"),
     })
     .prefault({}),
-  maxCalls: count.optional().describe("hard cap on live model calls; work done is kept"),
+  concurrency: count.default(1).describe("runs worked on at the same time; raise it for remote models"),
+  maxCalls: count.optional().describe("hard cap on live model calls of this invocation; finished work is kept"),
+  maxCost: z.number().positive().optional().describe("hard cap on money, in the currency of model.prices"),
 });
 export type SynthConfig = z.infer<typeof synthConfigSchema>;

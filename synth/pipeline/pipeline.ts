@@ -1,4 +1,6 @@
+import pLimit from "p-limit";
 import type { z } from "zod";
+import { isError, RootstepError } from "../../src/errors.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
 import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
 import type { Journal } from "../../src/runs/journal.ts";
@@ -11,6 +13,7 @@ import { identityFault, recordRun, type Setting, seededModel } from "../replay.t
 import { searchStrategyById } from "../search/registry.ts";
 import { createReplayExperiment } from "../search/replay-experiment.ts";
 import { knowledgeOf } from "../simulator/knowledge.ts";
+import type { SimulatorConfig } from "../simulator/simulator.ts";
 import { stepsInError, trueDecisiveStep } from "../simulator/truth.ts";
 import type { AgentSystem } from "../systems/system.ts";
 import type { TaskSet } from "../tasks/task-set.ts";
@@ -38,7 +41,7 @@ export interface PipelineInput {
   readonly model: ChatModel;
   readonly analyzer: ChatModel;
   /** Present where the model is the simulator: then its truth is written beside the labels. */
-  readonly simulated: boolean;
+  readonly simulator: SimulatorConfig | undefined;
   readonly progress: Progress;
   readonly signal?: AbortSignal;
 }
@@ -61,12 +64,12 @@ export async function runPipeline(input: PipelineInput): Promise<PipelineRecords
   const recordings = await recordStage(input);
   const failed = recordings.filter((recording) => !recording.outcome.success);
   const searches = await searchStage(input, failed);
-  const truths = input.simulated ? await truthStage(input, failed) : [];
+  const truths = input.simulator === undefined ? [] : await truthStage(input, input.simulator, failed);
   const injections = input.config.inject.operator === "none" ? [] : await injectStage(input, recordings);
   return { recordings, searches, injections, truths };
 }
 
-/** Does every unit that the journal lacks, in order, and returns all records in the order of the units. */
+/** Does every unit that the journal lacks and returns all records in the order of the units, whatever finished first. */
 async function stage<U, R>(
   input: PipelineInput,
   name: string,
@@ -78,24 +81,35 @@ async function stage<U, R>(
 ): Promise<R[]> {
   const done = new Map(journal.existing.map((record) => [keyOfRecord(record), record]));
   const bar = input.progress.stage(name, units.length, done.size);
-  const records: R[] = [];
-  try {
-    for (const unit of units) {
-      let record = done.get(keyOfUnit(unit));
-      if (record === undefined) {
-        await new Promise(setImmediate); // lets signals and timers in between units that never wait
-        throwIfInterrupted(input.signal);
-        record = await work(unit);
-        journal.append(record);
-        bar.advance();
-      }
-      records.push(record);
-    }
-    return records;
-  } finally {
-    journal.close();
-    bar.finish();
-  }
+  const limiter = pLimit(input.config.concurrency);
+  let stopped = false;
+  const recordOf = async (unit: U): Promise<R> => {
+    const known = done.get(keyOfUnit(unit));
+    if (known !== undefined) return known;
+    await new Promise(setImmediate); // lets signals and timers in between units that never wait
+    throwIfInterrupted(input.signal);
+    if (stopped) throw new RootstepError("INTERRUPTED", { what: "another unit of this stage failed" });
+    const record = await work(unit);
+    journal.append(record);
+    bar.advance();
+    return record;
+  };
+  const settled = await Promise.allSettled(
+    units.map((unit) =>
+      limiter(() =>
+        recordOf(unit).catch((error: unknown) => {
+          stopped = true;
+          throw error;
+        }),
+      ),
+    ),
+  );
+  journal.close();
+  bar.finish();
+  // The first failure by order of units that is not just the echo of another one.
+  const failures = settled.filter((result) => result.status === "rejected").map(({ reason }) => reason as unknown);
+  if (failures.length > 0) throw failures.find((failure) => !isError(failure, "INTERRUPTED")) ?? failures[0];
+  return settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
 }
 
 function recordStage(input: PipelineInput): Promise<RecordingRecord[]> {
@@ -169,12 +183,12 @@ async function searchOne(input: PipelineInput, recording: RecordingRecord, strat
   });
 }
 
-function truthStage(input: PipelineInput, failed: readonly RecordingRecord[]): Promise<TruthRecord[]> {
+function truthStage(input: PipelineInput, simulator: SimulatorConfig, failed: readonly RecordingRecord[]): Promise<TruthRecord[]> {
   const solve = knowledgeOf([...input.tasks.values()]);
   const journal = input.folder.journal("truth.jsonl", truthRecordSchema);
   const work = async (recording: RecordingRecord): Promise<TruthRecord> => {
     const truth = await trueDecisiveStep(settingOf(input, taskOf(input, recording)), recording, solve);
-    const erred = await stepsInError(recording, input.config.model, solve, recordingRun(input.config, recording.id));
+    const erred = await stepsInError(recording, simulator, solve, recordingRun(input.config, recording.id));
     return { id: recording.id, step: truth?.step ?? null, agent: truth?.agent ?? null, erred: [...erred] };
   };
   return stage(
@@ -223,7 +237,7 @@ function injectStage(input: PipelineInput, recordings: readonly RecordingRecord[
         outcome: run.outcome,
         labels: [{ agent, step, source: "injection", evidenceRef: recording.id }],
         model: model.id,
-        simulated: input.simulated,
+        simulated: input.simulator !== undefined,
       });
       return { id: recording.id, ...result, points: [...result.points], trajectory };
     },

@@ -108,9 +108,16 @@ function flatten(tree: Expression, calculations: Calculation[], results: number[
   if (left === undefined || right === undefined) return undefined;
   const value = apply(tree.operator, left, right);
   if (!Number.isFinite(value)) return undefined;
-  calculations.push({ left: refer(left, results), operator: tree.operator, right: refer(right, results) });
+  calculations.push(previousFirst({ left: refer(left, results), operator: tree.operator, right: refer(right, results) }));
   results.push(value);
   return value;
+}
+
+/** `2 * previous` as `previous * 2`: the value in hand comes first where the order does not matter. */
+function previousFirst(calculation: Calculation): Calculation {
+  const { left, operator, right } = calculation;
+  const commutes = operator === "+" || operator === "*";
+  return commutes && right.kind === "previous" ? { left: right, operator, right: left } : calculation;
 }
 
 function refer(value: number, results: readonly number[]): Operand {

@@ -1,8 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { ChatModel } from "../../src/models/chat-model.ts";
 import { withLimiter } from "../../src/models/limiter.ts";
+import { openAICompatible } from "../../src/models/openai-compatible.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { manualClock, settled } from "./manual-clock.ts";
+import { startOpenAIServer } from "./openai-server.ts";
+import { MODEL, SCENARIOS } from "./scenarios.ts";
 
 const ask = (content: string) => ({ messages: [{ role: "user", content }] }) as const;
 
@@ -63,4 +66,19 @@ test("a waiting call leaves the queue when it is interrupted, and asks nothing",
   controller.abort();
   await expect(second).rejects.toMatchObject({ code: "INTERRUPTED" });
   expect(inner.requests).toHaveLength(1);
+});
+
+test("one signal for many calls is no leak in Node's eyes", async () => {
+  const warnings: Error[] = [];
+  const listen = (warning: Error) => warnings.push(warning);
+  process.on("warning", listen);
+  onTestFinished(() => void process.off("warning", listen));
+  const server = await startOpenAIServer();
+  onTestFinished(server.close);
+  const client = openAICompatible({ baseUrl: `${server.url}/v1`, model: MODEL });
+  const model = withLimiter(client, { concurrency: 30 });
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 40 }, () => model.complete(SCENARIOS.length.request, { signal })));
+  await settled();
+  expect(warnings).toEqual([]);
 });

@@ -440,7 +440,7 @@ for (const client of CLIENTS) {
         expect(error.what).toMatch(fault.what);
         if (fault.retryable !== undefined) expect(error.retryable).toBe(fault.retryable);
         expect(error.retryAfterMs).toBe(fault.retryAfterMs);
-        expect(server.seen).toHaveLength(1);
+        expect(server.seen.length).toBeLessThanOrEqual(1); // never asked again by itself
       });
     }
 

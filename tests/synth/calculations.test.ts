@@ -8,9 +8,9 @@ const written = (solution: string): string[] | undefined => calculationsOf(solut
 describe("calculations of a worked solution", () => {
   it.each([
     ["<<16-3-4=9>>9 eggs, <<9*2=18>>18\n#### 18", ["16 - 3", "previous - 4", "previous * 2"]],
-    ["<<2/2=1>>1\n<<2+1=3>>3\n#### 3", ["2 / 2", "2 + previous"]],
+    ["<<2/2=1>>1\n<<2+1=3>>3\n#### 3", ["2 / 2", "previous + 2"]],
     ["<<(3+5)*2=16>>16\n#### 16", ["3 + 5", "previous * 2"]],
-    ["<<4*5=20>>20 <<3*2=6>>6 <<20+6=26>>26\n#### 26", ["4 * 5", "3 * 2", "result 1 + previous"]],
+    ["<<4*5=20>>20 <<3*2=6>>6 <<20+6=26>>26\n#### 26", ["4 * 5", "3 * 2", "previous + result 1"]],
     ["<<80000*1.5=120000>>120,000\n#### 120,000", ["80000 * 1.5"]],
     ["<<10-2*3=4>>4\n#### 4", ["2 * 3", "10 - previous"]],
   ])("splits %s", (solution, expected) => {

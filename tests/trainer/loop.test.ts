@@ -79,6 +79,38 @@ describe("GRPO on a tabular policy", () => {
     expect(metrics.map(({ policyVersion }) => policyVersion)).toEqual(metrics.map((_, s) => 2 * s));
   });
 
+  it("hands the schedule's clip and learning rate to the engine, and samples every step from a stream of its own", async () => {
+    const engine = createTabularEngine();
+    const clips: number[][] = [];
+    const rates: number[] = [];
+    const seeds: string[] = [];
+    const spy: TrainingEngine = {
+      ...engine,
+      sample: (request) => {
+        if (request.temperature === 1) seeds.push(request.seed);
+        return engine.sample(request);
+      },
+      forwardBackward: (groups, loss) => {
+        if (loss.kind === "clipped-surrogate") clips.push([loss.clipLow, loss.clipHigh]);
+        return engine.forwardBackward(groups, loss);
+      },
+      optimStep: (adam) => {
+        rates.push(adam.learningRate);
+        return engine.optimStep(adam);
+      },
+    };
+    const schedule = { steps: 4, B0: 0.4, learningRate: 0.08, decay: "linear", warmup: 2 };
+    await train({ ...schedule, deadGroups: "resample" }, { engine: spy });
+    // Two updates per step; B_s = .4, .3, .2, .1; the rate warms up over two steps and falls by a quarter per step.
+    const twice = (values: number[]) =>
+      values.flatMap((value) => [expect.closeTo(value, 12), expect.closeTo(value, 12)]);
+    expect(clips.map(([low]) => low)).toEqual(twice([0.4, 0.3, 0.2, 0.1]));
+    expect(clips.every(([low, high]) => low === high)).toBe(true);
+    expect(rates).toEqual(twice([0.04, 0.06, 0.04, 0.02]));
+    expect(seeds.length).toBeGreaterThanOrEqual(4);
+    expect(new Set(seeds).size).toBe(seeds.length);
+  });
+
   it("has ratio 1 and an idle clip with one update per batch, and a clip that acts with several", async () => {
     const once = await train({ minibatches: 1, learningRate: 0.5 });
     for (const { ratio, clipFraction, updates } of once.metrics) {
@@ -181,8 +213,10 @@ describe("a sampler apart from the engine", () => {
   it("shows in the ratio when it goes on serving old weights", async () => {
     const engine = createTabularEngine();
     const stale = server(engine, { stale: true });
-    const { metrics } = await train({ learningRate: 0.3 }, { engine, ...stale });
+    const { metrics } = await train({ learningRate: 0.3, minibatches: 1 }, { engine, ...stale });
     expect(metrics[2]!.samplerRatio!.std).toBeGreaterThan(0.2);
+    // Old log-probabilities are the engine's own, so its one update per batch still begins at ratio 1.
+    expect(metrics[2]!.ratio).toMatchObject({ min: expect.closeTo(1, 12), max: expect.closeTo(1, 12) });
   });
 });
 

@@ -111,8 +111,8 @@ describe("a run that crashed", () => {
     await crashAfter("crash", 8);
     await appendFile(join(root, "crash/metrics.jsonl"), '{"step":8,"policyVers');
     await appendFile(join(root, "crash/evaluations.jsonl"), '{"stepsDone":12,"n":3}\n{"st');
-    await mkdir(join(root, "crash/checkpoints/.writing-step-000010"));
-    await writeFile(join(root, "crash/checkpoints/.writing-step-000010/weights.bin"), "half");
+    await mkdir(join(root, "crash/checkpoints/.writing-step-000009"));
+    await writeFile(join(root, "crash/checkpoints/.writing-step-000009/weights.bin"), "half");
     await run("crash");
     expect(await contents("crash")).toEqual(undisturbed);
   });

@@ -1,0 +1,80 @@
+import { belowFloor } from "../evaluation/references.ts";
+import type { Floor } from "../evaluation/floor.ts";
+import { highestFloor } from "../evaluation/floors.ts";
+import type { Cell, GroupScores, Scores } from "../evaluation/score.ts";
+import { textTable } from "./table.ts";
+
+/** Floors of each column of a table. */
+export type FloorsByGroup = Readonly<Record<string, readonly Floor[]>>;
+
+const percent = (value: number): string => (100 * value).toFixed(2);
+
+/** `26.98 [20.0, 35.3] n=126`; the interval is Wilson's, or clustered by question with several epochs. */
+export function cellText(cell: Cell): string {
+  if (cell.value === null) return `– n=${cell.n}`;
+  const interval = cell.wilson ?? cell.clustered;
+  const range = interval === null ? "" : ` [${(100 * interval.low).toFixed(1)}, ${(100 * interval.high).toFixed(1)}]`;
+  return `${percent(cell.value)}${range} n=${cell.n}`;
+}
+
+/** Both scorers' figures per subset, with the floor of each column and a mark where the result lies below it. */
+export function evaluationTable(title: string, scores: Scores, floors: FloorsByGroup): string {
+  const groups = Object.entries(scores.byGroup);
+  const row = (name: string, cellOf: (group: GroupScores) => Cell, column?: Floor["column"], tolerance: 0 | 1 | 2 | 3 = 0) => [
+    name,
+    ...groups.map(([group, one]) => `${cellText(cellOf(one))}${floorMark(cellOf(one), floors[group] ?? [], column, tolerance)}`),
+  ];
+  const rows = [
+    row("strict: step", ({ strict }) => strict.step, "step"),
+    row("strict: agent", ({ strict }) => strict.agent, "agent"),
+    row("strict: both", ({ strict }) => strict.both),
+    row("strict: step ±1", ({ strict }) => strict.within1, "step", 1),
+    row("strict: step ±2", ({ strict }) => strict.within2, "step", 2),
+    row("strict: step ±3", ({ strict }) => strict.within3, "step", 3),
+    row("strict: step, label ≥ 5", ({ strict }) => strict.lateStep),
+    row("official-compat: step", ({ officialCompat }) => officialCompat.step),
+    row("official-compat: agent", ({ officialCompat }) => officialCompat.agent),
+    row("parse failures", ({ parseFailures }) => parseFailures),
+  ];
+  const { cost } = scores;
+  const remarks = [
+    `cost: ${cost.calls} calls, ${cost.promptTokens} prompt and ${cost.completionTokens} completion tokens${cost.withoutUsage > 0 ? ` (${cost.withoutUsage} calls without reported usage)` : ""}, ${cost.seconds.toFixed(1)} s`,
+    ...(scores.missing > 0 ? [`unfinished: ${scores.missing} predictions are missing and not counted`] : []),
+    ...Object.entries(errorsOf(scores)).map(([code, count]) => `${count} calls failed with ${code}: counted as wrong, asked again on resume`),
+    ...(scores.cut > 0 ? [`${scores.cut} logs were cut to fit the prompt`] : []),
+  ];
+  return `${textTable(title, ["percent [95%]", ...groups.map(([group]) => group)], rows)}\n${remarks.join("\n")}`;
+}
+
+function errorsOf(scores: Scores): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const [code, count] of Object.entries(scores.errors)) sum[code] = (sum[code] ?? 0) + count;
+  return sum;
+}
+
+function floorMark(cell: Cell, floors: readonly Floor[], column: Floor["column"] | undefined, tolerance: 0 | 1 | 2 | 3): string {
+  if (column === undefined || cell.value === null) return "";
+  const highest = highestFloor(floors, column, tolerance);
+  if (highest === undefined) return "";
+  const below = belowFloor({ column, tolerance, value: cell.value }, floors) !== undefined;
+  return `\n${below ? "below the floor" : "floor"} ${percent(highest.value)} (${highest.id})`;
+}
+
+/** The floors of a set as a table: one row a floor, one column a subset. */
+export function floorsTable(title: string, floors: FloorsByGroup): string {
+  const groups = Object.keys(floors);
+  const rows = new Map<string, Map<string, string>>();
+  for (const [group, list] of Object.entries(floors)) {
+    for (const floor of list) {
+      const name = `${floor.column}: ${floor.id}${floor.tolerance === 0 ? "" : ` ±${floor.tolerance}`}${floor.oracle ? " (oracle)" : ""}`;
+      const cells = rows.get(name) ?? new Map<string, string>();
+      cells.set(group, `${percent(floor.value)} n=${floor.n}${floor.detail === "" ? "" : ` (${floor.detail})`}`);
+      rows.set(name, cells);
+    }
+  }
+  return textTable(
+    title,
+    ["floor, percent", ...groups],
+    [...rows].map(([name, cells]) => [name, ...groups.map((group) => cells.get(group) ?? "")]),
+  );
+}

@@ -1,0 +1,36 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { RootstepError } from "../src/errors.ts";
+import { type Checkpoint, loadCheckpoint, loadLatestIntact } from "./checkpoints.ts";
+import { openEmbeddedEngine } from "./engines/embedded/engine.ts";
+import { createTracerPolicy, type EngineTracerPolicy } from "./tracer-policy.ts";
+
+/** The name of the embedded tracer before any training of the user's: the weights that ship. */
+export const WARM_START = "warm-start";
+
+/**
+ * The embedded tracer as a policy that answers.
+ *
+ * @param source a training run (its newest intact checkpoint), one checkpoint folder, or `warm-start`
+ * @throws RootstepError FILE_MISSING, CHECKPOINT_CORRUPT
+ */
+export async function openTracerPolicy(
+  source: string,
+): Promise<{ readonly policy: EngineTracerPolicy; close(): Promise<void> }> {
+  const checkpoint = source === WARM_START ? undefined : await findCheckpoint(source);
+  const engine = await openEmbeddedEngine();
+  if (checkpoint !== undefined) await engine.importState(checkpoint.engineState);
+  const version = checkpoint === undefined ? WARM_START : `step-${checkpoint.content.stepsDone}`;
+  return { policy: createTracerPolicy(engine, engine.codec, `tracer:${engine.id}:${version}`), close: () => engine.close() };
+}
+
+async function findCheckpoint(source: string): Promise<Checkpoint> {
+  if (existsSync(join(source, "state.json"))) return loadCheckpoint(source);
+  const { checkpoint } = await loadLatestIntact(join(source, "checkpoints"));
+  if (checkpoint !== undefined) return checkpoint;
+  throw new RootstepError("FILE_MISSING", {
+    what: "there is no checkpoint",
+    where: source,
+    hint: `Give the folder of a training run, one of its checkpoints, or "${WARM_START}".`,
+  });
+}
