@@ -6,9 +6,11 @@ import type { RunFolder } from "../src/runs/run-folder.ts";
 import type { Task } from "../src/trajectory/schema.ts";
 import { datasetCard } from "./dataset/card.ts";
 import { buildDataset } from "./dataset/dataset.ts";
+import { injectionOperatorById } from "./inject/registry.ts";
 import type { AgentModelConfig, SynthConfig } from "./pipeline/config.ts";
 import { type PipelineInput, runPipeline } from "./pipeline/pipeline.ts";
 import { reportOf, type SynthReport } from "./pipeline/report.ts";
+import { searchStrategyById } from "./search/registry.ts";
 import { knowledgeOf } from "./simulator/knowledge.ts";
 import { simulatedModel } from "./simulator/simulator.ts";
 import { systemById } from "./systems/registry.ts";
@@ -57,6 +59,14 @@ export async function synthesize(options: SynthesizeInput): Promise<SynthReport>
   const report = reportOf(records, dataset, config.search.strategies);
   folder.write("report.json", `${JSON.stringify(report, null, 2)}\n`);
   return report;
+}
+
+/** @throws RootstepError UNKNOWN_NAME, before anything is written */
+export function requireKnownNames({ tasks, system, search, inject }: SynthConfig): void {
+  taskSetById(tasks.set);
+  systemById(system);
+  search.strategies.forEach(searchStrategyById);
+  if (inject.operator !== "none") injectionOperatorById(inject.operator);
 }
 
 function open(config: AgentModelConfig, tasks: readonly Task[], { openModel, withCaps }: SynthesizeInput): ChatModel {

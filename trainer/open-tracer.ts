@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { RootstepError } from "../src/errors.ts";
+import { batchedPolicy } from "./batched-policy.ts";
 import { type Checkpoint, loadCheckpoint, loadLatestIntact } from "./checkpoints.ts";
 import { openEmbeddedEngine } from "./engines/embedded/engine.ts";
 import { createTracerPolicy, type EngineTracerPolicy } from "./tracer-policy.ts";
@@ -18,10 +19,11 @@ export async function openTracerPolicy(
   source: string,
 ): Promise<{ readonly policy: EngineTracerPolicy; close(): Promise<void> }> {
   const checkpoint = source === WARM_START ? undefined : await findCheckpoint(source);
-  const engine = await openEmbeddedEngine();
+  const engine = await openEmbeddedEngine({ threads: 2 });
   if (checkpoint !== undefined) await engine.importState(checkpoint.engineState);
   const version = checkpoint === undefined ? WARM_START : `step-${checkpoint.content.stepsDone}`;
-  return { policy: createTracerPolicy(engine, engine.codec, `tracer:${engine.id}:${version}`), close: () => engine.close() };
+  const policy = createTracerPolicy(engine, engine.codec, `tracer:${engine.id}:${version}`);
+  return { policy: batchedPolicy(policy), close: () => engine.close() };
 }
 
 async function findCheckpoint(source: string): Promise<Checkpoint> {

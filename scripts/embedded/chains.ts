@@ -2,6 +2,8 @@ import type { RandomStream } from "../../src/random.ts";
 import { type Label, TRAJECTORY_SCHEMA_VERSION, type Trajectory } from "../../src/trajectory/schema.ts";
 import type { ChainStep } from "../../trainer/engines/embedded/chain.ts";
 import { apply, layout } from "../../trainer/engines/embedded/chain-arithmetic.ts";
+import { chainKey, isHeldOutChain } from "../../trainer/engines/embedded/held-out.ts";
+import type { Reference } from "../../trainer/engines/embedded/reference.ts";
 import {
   hasToken,
   MAX_VALUE,
@@ -9,7 +11,7 @@ import {
   type Operation,
   type Operator,
 } from "../../trainer/engines/embedded/vocabulary.ts";
-import { drawProblem, isHeldOut, type Problem, problemKey } from "./problems.ts";
+import { drawProblem } from "./problems.ts";
 
 /** A failed run with the step that broke it. */
 export interface FailedRun {
@@ -31,7 +33,7 @@ const SECOND_ERROR = 0.08;
 export function drawFailedRun(random: RandomStream, split: "train" | "held-out"): FailedRun {
   for (;;) {
     const problem = drawProblem(random);
-    if (isHeldOut(problem) !== (split === "held-out")) continue;
+    if (isHeldOutChain(problem) !== (split === "held-out")) continue;
     const agents = layout(problem.operations.length);
     const step = random.int(agents.length);
     const first = play(problem, new Set([step]), random);
@@ -51,13 +53,13 @@ interface Run {
   readonly mistakes: readonly Mistake[];
 }
 
-function withSecondError(problem: Problem, step: number, length: number, random: RandomStream): Run | undefined {
+function withSecondError(problem: Reference, step: number, length: number, random: RandomStream): Run | undefined {
   if (step + 1 >= length) return undefined;
   return play(problem, new Set([step, step + 1 + random.int(length - step - 1)]), random);
 }
 
 /** Plays a run with errors at the given steps; undefined where a number has no token. */
-function play(problem: Problem, errors: ReadonlySet<number>, random: RandomStream): Run | undefined {
+function play(problem: Reference, errors: ReadonlySet<number>, random: RandomStream): Run | undefined {
   const steps: ChainStep[] = [];
   const mistakes: Mistake[] = [];
   let value = problem.start;
@@ -89,7 +91,7 @@ function play(problem: Problem, errors: ReadonlySet<number>, random: RandomStrea
 
 function nextStep(
   agent: ChainStep["agent"],
-  { start, operations }: Problem,
+  { start, operations }: Reference,
   plans: number,
   planned: Operation | undefined,
   value: number,
@@ -168,8 +170,8 @@ function answerOf(steps: readonly ChainStep[]): number | undefined {
 }
 
 /** The run as a record, in the grammar of planner–solver–verifier. */
-function write(problem: Problem, steps: readonly ChainStep[], right: number | undefined): Trajectory {
-  const key = problemKey(problem);
+function write(problem: Reference, steps: readonly ChainStep[], right: number | undefined): Trajectory {
+  const key = chainKey(problem);
   const spoken = (operation: Operation) => `${operation.operator} ${operation.operand}`;
   const plans = problem.operations.length;
   let plan = 0;

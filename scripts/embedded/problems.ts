@@ -1,13 +1,7 @@
-import { createHash } from "node:crypto";
 import type { RandomStream } from "../../src/random.ts";
 import { apply } from "../../trainer/engines/embedded/chain-arithmetic.ts";
-import { type Operation, type Operator, operationWord } from "../../trainer/engines/embedded/vocabulary.ts";
-
-/** A chain of calculations: `start`, then each operation on the value before it. */
-export interface Problem {
-  readonly start: number;
-  readonly operations: readonly Operation[];
-}
+import type { Reference } from "../../trainer/engines/embedded/reference.ts";
+import type { Operation, Operator } from "../../trainer/engines/embedded/vocabulary.ts";
 
 /** What a family of problems looks like in numbers. */
 interface Family {
@@ -41,17 +35,15 @@ const GSM8K_LIKE: Family = {
 
 /** Share of problems of the templated family. */
 const TEMPLATED_SHARE = 0.7;
-/** Problems of a hundred that are never trained on. */
-const HELD_OUT_PERCENT = 20;
 
-export function drawProblem(random: RandomStream): Problem {
+export function drawProblem(random: RandomStream): Reference {
   for (;;) {
     const problem = attempt(random, random.chance(TEMPLATED_SHARE) ? TEMPLATED : GSM8K_LIKE);
     if (problem !== undefined) return problem;
   }
 }
 
-function attempt(random: RandomStream, family: Family): Problem | undefined {
+function attempt(random: RandomStream, family: Family): Reference | undefined {
   const start = family.start(random);
   const operations: Operation[] = [];
   let value = start;
@@ -64,15 +56,4 @@ function attempt(random: RandomStream, family: Family): Problem | undefined {
     value = next;
   }
   return { start, operations };
-}
-
-/** `16-3-4*2`: two problems with one key are the same chain. */
-export function problemKey({ start, operations }: Problem): string {
-  return `${start}${operations.map(operationWord).join("")}`;
-}
-
-/** True for the fifth of all chains that no training sees, whatever the seed. */
-export function isHeldOut(problem: Problem): boolean {
-  const hash = createHash("sha256").update(problemKey(problem)).digest();
-  return hash.readUInt32BE(0) % 100 < HELD_OUT_PERCENT;
 }

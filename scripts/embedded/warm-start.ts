@@ -20,7 +20,7 @@ const FILE = "warm-start.bin";
 
 const { values: flags } = parseArgs({
   options: {
-    steps: { type: "string", default: "3000" },
+    steps: { type: "string", default: "4000" },
     prompts: { type: "string", default: "64" },
     "learning-rate": { type: "string", default: "3e-3" },
     "label-accuracy": { type: "string", default: "0.36" },

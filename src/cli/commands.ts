@@ -1,5 +1,6 @@
 import type { AnyCommand } from "./command.ts";
 import { dataAudit, dataValidate } from "./data.ts";
+import { demo } from "./demo.ts";
 import { evalRun, evalScore } from "./eval.ts";
 import { list } from "./list.ts";
 import { simulate } from "./simulate.ts";
@@ -16,4 +17,5 @@ export const commands: readonly AnyCommand[] = [
   dataAudit,
   dataValidate,
   list,
+  demo,
 ];

@@ -1,11 +1,17 @@
 import { z } from "zod";
-import { type EvaluationSet, loadTrajectoryFiles, loadWhoAndWhen, WHO_AND_WHEN_CHOICES } from "../evaluation/datasets.ts";
+import { openTracerPolicy } from "../../trainer/open-tracer.ts";
+import { EXIT, RootstepError } from "../errors.ts";
+import {
+  type EvaluationSet,
+  loadTrajectoryFiles,
+  loadWhoAndWhen,
+  WHO_AND_WHEN_CHOICES,
+} from "../evaluation/datasets.ts";
 import { floorsFor } from "../evaluation/floors.ts";
 import { planEvaluation } from "../evaluation/plan.ts";
 import { latestPredictions, predictionSchema } from "../evaluation/prediction.ts";
 import { evaluate } from "../evaluation/run.ts";
 import { type Scores, scorePredictions } from "../evaluation/score.ts";
-import { EXIT, RootstepError } from "../errors.ts";
 import type { MethodContext } from "../methods/method.ts";
 import { methodById } from "../methods/registry.ts";
 import { createBudget } from "../models/budget.ts";
@@ -13,7 +19,6 @@ import { openFileStore } from "../models/cache-store.ts";
 import { modelConfigSchema, modelFromConfig } from "../models/resolve.ts";
 import { evaluationTable, type FloorsByGroup } from "../report/evaluation-report.ts";
 import { openRunFolder, type RunFolder, readRunManifest } from "../runs/run-folder.ts";
-import { openTracerPolicy } from "../../trainer/open-tracer.ts";
 import { type CommandContext, command, optionalString, plainCommand, stringArgument } from "./command.ts";
 
 const count = z.number().int().positive();
@@ -26,7 +31,10 @@ export const evalConfigSchema = z.strictObject({
       files: z.array(z.string()).optional().describe("TracerTraj or other trajectory files; default: Who&When"),
       folder: z.string().optional().describe("a Who&When folder; default: the copy that ships"),
       subset: z.enum(WHO_AND_WHEN_CHOICES).default("all").describe("subset of Who&When"),
-      clean: z.boolean().default(false).describe("only labels that name the speaker of their step, no duplicate history"),
+      clean: z
+        .boolean()
+        .default(false)
+        .describe("only labels that name the speaker of their step, no duplicate history"),
     })
     .prefault({}),
   withReference: z.boolean().default(false).describe('show the reference answer to the method (the papers\' "w/ G")'),
@@ -49,7 +57,9 @@ export const evalRun = command<EvalConfig>({
   name: "eval run",
   describe: "run an attribution method over Who&When or other labelled runs and score it",
   schema: evalConfigSchema,
-  arguments: [{ name: "out", describe: "run folder [default: runs/eval-METHOD-SUBSET]; running again goes on", type: "string" }],
+  arguments: [
+    { name: "out", describe: "run folder [default: runs/eval-METHOD-SUBSET]; running again goes on", type: "string" },
+  ],
   plans: true,
   examples: [
     "eval run --method floor-constant-step --options '{step: 1}' --data.subset algorithm-generated",
@@ -63,15 +73,23 @@ export const evalRun = command<EvalConfig>({
       context.print(plan, renderPlan(config, plan));
       return EXIT.ok;
     }
-    const out = optionalString(args, "out") ?? `runs/eval-${config.method}-${config.data.files === undefined ? config.data.subset : "files"}`;
+    if (method.needs.model && config.model === undefined && config.checkpoint === undefined) {
+      throw new RootstepError("CONFIG_INVALID", {
+        what: `method ${config.method} asks a model and none is configured`,
+        where: "setting model (or checkpoint, for a trained tracer)",
+      });
+    }
+    const out =
+      optionalString(args, "out") ??
+      `runs/eval-${config.method}-${config.data.files === undefined ? config.data.subset : "files"}`;
     const { concurrency, maxCalls, maxCost, ...settings } = config;
     const folder = openRunFolder({ path: out, kind: "eval", version: context.version, settings, now: context.now });
     try {
       const stoppedBy = await runInFolder(config, set, method, folder, context);
-      const scores = scoreFolder(folder.path, set, config, context, folder);
+      const scores = scoreFolder(set, config, folder);
       context.print(scores.document, scores.text);
       if (stoppedBy !== undefined) throw stoppedBy;
-      return EXIT.ok;
+      return Object.keys(scores.document.scores.errors).length === 0 ? EXIT.ok : EXIT.failed;
     } finally {
       folder.release();
     }
@@ -86,14 +104,19 @@ export const evalScore = plainCommand({
   async run(_, args, context) {
     const path = stringArgument(args, "folder");
     const manifest = readRunManifest(path);
-    const settings = scoredSettingsSchema.safeParse(manifest.kind === "eval" ? pickSettings(manifest.settings) : undefined);
+    const settings = scoredSettingsSchema.safeParse(
+      manifest.kind === "eval" ? pickSettings(manifest.settings) : undefined,
+    );
     if (!settings.success) {
-      throw new RootstepError("RUN_MISMATCH", { what: `the folder holds a ${manifest.kind} run that cannot be scored`, where: path });
+      throw new RootstepError("RUN_MISMATCH", {
+        what: `the folder holds a ${manifest.kind} run that cannot be scored`,
+        where: path,
+      });
     }
     const set = await loadSet(settings.data);
     const folder = openRunFolder({ ...manifest, path, version: context.version, now: context.now });
     try {
-      const { document, text } = scoreFolder(path, set, settings.data, context, folder);
+      const { document, text } = scoreFolder(set, settings.data, folder);
       context.print(document, text);
       return EXIT.ok;
     } finally {
@@ -166,7 +189,10 @@ async function openAnswerer(
   if (config.model === undefined) return { context: {}, close: async () => {} };
   const cache = await openFileStore(folder.file("calls.jsonl"));
   const budget = createBudget({ maxCalls: config.maxCalls, maxCost: config.maxCost });
-  return { context: { model: modelFromConfig(config.model, context.env, { budget, cache }) }, close: () => cache.close() };
+  return {
+    context: { model: modelFromConfig(config.model, context.env, { budget, cache }) },
+    close: () => cache.close(),
+  };
 }
 
 interface ScoreDocument {
@@ -177,10 +203,8 @@ interface ScoreDocument {
 }
 
 function scoreFolder(
-  path: string,
   set: EvaluationSet,
   { method, seed }: Pick<EvalConfig, "method" | "seed">,
-  _context: CommandContext,
   folder: RunFolder,
 ): { readonly document: ScoreDocument; readonly text: string } {
   const journal = folder.journal("predictions.jsonl", predictionSchema);
@@ -191,14 +215,21 @@ function scoreFolder(
   );
   const document = { set: set.name, scores, floors, problems: set.problems };
   folder.write("scores.json", `${JSON.stringify(document, null, 2)}\n`);
-  const problems = set.problems.map((problem) => `${problem.dropped ? "left out" : "note"}: ${problem.where}: ${problem.message}`);
-  const text = [evaluationTable(`${method} on ${set.name}`, scores, floors), ...problems, `written to ${path}`].join("\n");
+  const problems = set.problems.map(
+    (problem) => `${problem.dropped ? "left out" : "note"}: ${problem.where}: ${problem.message}`,
+  );
+  const text = [
+    evaluationTable(`${method} on ${set.name}`, scores, floors),
+    ...problems,
+    `written to ${folder.path}`,
+  ].join("\n");
   return { document, text };
 }
 
 function renderPlan(config: EvalConfig, plan: ReturnType<typeof planEvaluation>): string {
   const prices = config.model?.prices;
-  const range = ({ low, expected, high }: { low: number; expected: number; high: number }): string => `${low} / ${expected} / ${high}`;
+  const range = ({ low, expected, high }: { low: number; expected: number; high: number }): string =>
+    `${low} / ${expected} / ${high}`;
   const cost = (end: "low" | "expected" | "high"): string =>
     prices === undefined
       ? "unknown"

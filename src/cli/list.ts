@@ -1,11 +1,11 @@
-import { EXIT } from "../errors.ts";
-import { formats } from "../formats/registry.ts";
-import { METHODS } from "../methods/registry.ts";
-import { textTable } from "../report/table.ts";
 import { injectionOperators } from "../../synth/inject/registry.ts";
 import { searchStrategies } from "../../synth/search/registry.ts";
 import { systems } from "../../synth/systems/registry.ts";
 import { taskSets } from "../../synth/tasks/registry.ts";
+import { EXIT } from "../errors.ts";
+import { formats } from "../formats/registry.ts";
+import { METHODS } from "../methods/registry.ts";
+import { textTable } from "../report/table.ts";
 import { optionalString, plainCommand } from "./command.ts";
 
 interface Named {
@@ -42,7 +42,11 @@ export const list = plainCommand({
     const kind = optionalString(args, "kind");
     const shown = kind === undefined ? KINDS : { [kind]: KINDS[kind] ?? [] };
     const tables = Object.entries(shown).map(([title, entries]) =>
-      textTable(title, ["name", "what it is"], entries.map(({ id, title: what }) => [id, what])),
+      textTable(
+        title,
+        ["name", "what it is"],
+        entries.map(({ id, title: what }) => [id, what]),
+      ),
     );
     context.print(shown, tables.join("\n\n"));
     return EXIT.ok;

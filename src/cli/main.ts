@@ -33,7 +33,7 @@ export async function main(argv: readonly string[], world: World): Promise<ExitC
     .recommendCommands()
     .wrap(Math.min(120, world.stderr.columns ?? 120))
     .exitProcess(false)
-    .parserConfiguration({ "camel-case-expansion": false, "dot-notation": false })
+    .parserConfiguration({ "camel-case-expansion": false, "dot-notation": false, "duplicate-arguments-array": false })
     .option("json", { type: "boolean", describe: "results as one JSON document; no progress" })
     .fail((message, error) => {
       throw error ?? new RootstepError("USAGE", { what: message.replace(/\n+/gu, " "), where: argv.join(" ") });

@@ -1,10 +1,10 @@
 import { appendFileSync } from "node:fs";
 import { z } from "zod";
-import { EXIT } from "../errors.ts";
 import { knowledgeOf } from "../../synth/simulator/knowledge.ts";
 import { serveSimulator } from "../../synth/simulator/server.ts";
 import { simulatedModel, simulatorConfigSchema } from "../../synth/simulator/simulator.ts";
 import { taskSetById } from "../../synth/tasks/registry.ts";
+import { EXIT } from "../errors.ts";
 import { command, optionalString } from "./command.ts";
 
 const simulateSchema = z.strictObject({

@@ -1,6 +1,6 @@
 import { type SynthConfig, synthConfigSchema } from "../../synth/pipeline/config.ts";
-import type { SynthReport } from "../../synth/pipeline/report.ts";
-import { synthesize } from "../../synth/synthesize.ts";
+import type { Share, StrategyReport, SynthReport } from "../../synth/pipeline/report.ts";
+import { requireKnownNames, synthesize } from "../../synth/synthesize.ts";
 import { EXIT } from "../errors.ts";
 import { wilsonInterval } from "../evaluation/statistics.ts";
 import { createBudget, withBudget } from "../models/budget.ts";
@@ -25,6 +25,7 @@ export const synthRun = command<SynthConfig>({
 
 /** Runs the pipeline in a folder and frees it, whatever happens. */
 export async function runSynth(config: SynthConfig, out: string, context: CommandContext): Promise<SynthReport> {
+  requireKnownNames(config);
   // Caps and concurrency may change between a run and its continuation without changing what it makes.
   const { maxCalls, maxCost, concurrency: _, ...settings } = config;
   const folder = openRunFolder({ path: out, kind: "synth", version: context.version, settings, now: context.now });
@@ -45,26 +46,28 @@ export async function runSynth(config: SynthConfig, out: string, context: Comman
 
 export function renderSynth(report: SynthReport): string {
   const { injection } = report;
-  const strategies = textTable(
-    "Search for the decisive step in failed runs",
-    ["strategy", "failed", "labelled (coverage, %)", "step right (%)", "agent right (%)", "live calls / label"],
-    report.strategies.map((row) => [
-      row.strategy,
-      String(row.failedRuns),
-      shareCell(row.labelled.hits, row.labelled.n, wilsonInterval),
-      row.stepAccuracy === undefined
-        ? "truth unknown"
-        : shareCell(row.stepAccuracy.hits, row.stepAccuracy.n, wilsonInterval),
-      row.agentAccuracy === undefined
-        ? "truth unknown"
-        : shareCell(row.agentAccuracy.hits, row.agentAccuracy.n, wilsonInterval),
-      row.labelled.hits === 0 ? "–" : (row.liveCalls / row.labelled.hits).toFixed(0),
-    ]),
-  );
   return [
     `${report.runs} runs recorded, ${report.failedRuns} failed, ${report.notReplayable} not replayable`,
-    strategies,
+    searchTable("Search for the decisive step in failed runs", report.strategies),
     `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
     `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
   ].join("\n\n");
+}
+
+/** Yield, accuracy against the truth where it is known, and cost of each strategy. */
+export function searchTable(title: string, strategies: readonly StrategyReport[]): string {
+  const share = (value: Share | undefined): string =>
+    value === undefined ? "truth unknown" : shareCell(value.hits, value.n, wilsonInterval);
+  return textTable(
+    title,
+    ["strategy", "failed runs", "labelled (%)", "step right (%)", "agent right (%)", "live calls / label"],
+    strategies.map(({ strategy, failedRuns, labelled, stepAccuracy, agentAccuracy, liveCalls }) => [
+      strategy,
+      String(failedRuns),
+      share(labelled),
+      share(stepAccuracy),
+      share(agentAccuracy),
+      labelled.hits === 0 ? "–" : (liveCalls / labelled.hits).toFixed(0),
+    ]),
+  );
 }

@@ -1,16 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { loadTrajectoryFiles } from "../evaluation/datasets.ts";
-import { EXIT, describeError } from "../errors.ts";
-import { textTable } from "../report/table.ts";
-import { openRunFolder, sha256 } from "../runs/run-folder.ts";
-import type { Trajectory } from "../trajectory/schema.ts";
 import { type TrainConfig, trainConfigSchema } from "../../trainer/config.ts";
 import { buildExamples, splitByGroup, type TrainingData, type TrainingExample } from "../../trainer/dataset.ts";
 import { openEmbeddedEngine } from "../../trainer/engines/embedded/engine.ts";
 import type { LoopState } from "../../trainer/loop.ts";
 import { planTraining, type TrainingPlan } from "../../trainer/plan.ts";
 import { type TrainingEvent, trainRun } from "../../trainer/train-run.ts";
+import { describeError, EXIT } from "../errors.ts";
+import { loadTrajectoryFiles } from "../evaluation/datasets.ts";
+import { textTable } from "../report/table.ts";
+import { openRunFolder, sha256 } from "../runs/run-folder.ts";
+import type { Trajectory } from "../trajectory/schema.ts";
 import { type Arguments, type CommandContext, command, optionalNumber, stringArgument } from "./command.ts";
 
 /** `train run`: GRPO of a tracer on labelled runs, in a resumable folder. */
@@ -19,9 +19,18 @@ export const trainRunCommand = command<TrainConfig>({
   describe: "train a tracer with GRPO on labelled runs (engine: embedded)",
   schema: trainConfigSchema,
   arguments: [
-    { name: "data", describe: "TracerTraj files or dataset folders (their train split)", type: "array", required: true },
+    {
+      name: "data",
+      describe: "TracerTraj files or dataset folders (their train split)",
+      type: "array",
+      required: true,
+    },
     { name: "out", describe: "run folder; running again goes on", type: "string", required: true },
-    { name: "held-out-share", describe: "share of task groups kept for evaluation while training [default: 0.1]", type: "number" },
+    {
+      name: "held-out-share",
+      describe: "share of task groups kept for evaluation while training [default: 0.1]",
+      type: "number",
+    },
     { name: "threads", describe: "threads of the embedded engine [default: 2]", type: "number" },
   ],
   plans: true,
@@ -29,7 +38,11 @@ export const trainRunCommand = command<TrainConfig>({
   async run(config, args, context) {
     const loaded = await loadTrajectoryFiles(filesOf(args));
     const threads = optionalNumber(args, "threads") ?? 2;
-    const prepared = await prepare(config, loaded.items.map((item) => item.trajectory), optionalNumber(args, "held-out-share") ?? 0.1);
+    const prepared = await prepare(
+      config,
+      loaded.items.map((item) => item.trajectory),
+      optionalNumber(args, "held-out-share") ?? 0.1,
+    );
     if (context.dryRun) {
       context.print(prepared.plan, renderPlan(prepared.plan, prepared.data));
       return EXIT.ok;
@@ -54,7 +67,11 @@ export interface Prepared {
 }
 
 /** Builds the embedded engine's examples and the plan of a run. */
-export async function prepare(config: TrainConfig, trajectories: readonly Trajectory[], heldOutShare: number): Promise<Prepared> {
+export async function prepare(
+  config: TrainConfig,
+  trajectories: readonly Trajectory[],
+  heldOutShare: number,
+): Promise<Prepared> {
   const engine = await openEmbeddedEngine();
   try {
     const data = buildExamples(trajectories, engine.codec, { ...config, maxPrompt: engine.limits.maxPrompt });
@@ -73,15 +90,29 @@ export interface TrainingRequest {
 }
 
 /** Trains in a run folder and frees it, whatever happens. */
-export async function runTraining({ config, prepared, out, threads }: TrainingRequest, context: CommandContext): Promise<LoopState> {
+export async function runTraining(
+  { config, prepared, out, threads }: TrainingRequest,
+  context: CommandContext,
+): Promise<LoopState> {
   const { train, heldOut, data, plan } = prepared;
   for (const [reason, count] of Object.entries(data.refusedCounts)) {
-    context.progress.note(`${count} of ${train.length + heldOut.length + data.refused.length} records cannot teach: ${reason}`);
+    context.progress.note(
+      `${count} of ${train.length + heldOut.length + data.refused.length} records cannot teach: ${reason}`,
+    );
   }
   for (const warning of plan.warnings) context.progress.note(`warning: ${warning}`);
   const { checkpointEvery: _every, keepCheckpoints: _keep, ...settings } = config;
-  const inputs = { examples: sha256(JSON.stringify([train, heldOut].map((side) => side.map(({ trajectory }) => trajectory.id)))) };
-  const folder = openRunFolder({ path: out, kind: "train", version: context.version, settings, inputs, now: context.now });
+  const inputs = {
+    examples: sha256(JSON.stringify([train, heldOut].map((side) => side.map(({ trajectory }) => trajectory.id)))),
+  };
+  const folder = openRunFolder({
+    path: out,
+    kind: "train",
+    version: context.version,
+    settings,
+    inputs,
+    now: context.now,
+  });
   const engine = await openEmbeddedEngine({ threads });
   let bar = context.progress.stage("train", config.steps);
   try {
@@ -94,7 +125,9 @@ export async function runTraining({ config, prepared, out, threads }: TrainingRe
       signal: context.signal,
       onMetric: ({ reward }) => bar.advance(1, `reward ${reward.mean.toFixed(3)}, step ${reward.exactStep.toFixed(3)}`),
       onEvaluation: ({ stepsDone, stepAccuracy, n }) =>
-        context.progress.note(`held out after ${stepsDone} steps: step accuracy ${(100 * stepAccuracy).toFixed(1)}% (n=${n})`),
+        context.progress.note(
+          `held out after ${stepsDone} steps: step accuracy ${(100 * stepAccuracy).toFixed(1)}% (n=${n})`,
+        ),
       onEvent: (event) => {
         if (event.kind === "resumed") bar = context.progress.stage("train", config.steps, event.stepsDone);
         else noteEvent(event, context);
@@ -110,7 +143,9 @@ export async function runTraining({ config, prepared, out, threads }: TrainingRe
 function noteEvent(event: TrainingEvent, { progress }: CommandContext): void {
   if (event.kind === "corrupt-checkpoint") progress.note(describeError(event.error));
   if (event.kind === "ratio-check") {
-    progress.note(`ratio at unchanged weights: mean ${event.stats.mean.toFixed(6)}, spread ${event.stats.std.toExponential(1)}`);
+    progress.note(
+      `ratio at unchanged weights: mean ${event.stats.mean.toFixed(6)}, spread ${event.stats.std.toExponential(1)}`,
+    );
   }
 }
 
@@ -125,10 +160,16 @@ function renderPlan(plan: TrainingPlan, data: TrainingData): string {
     ["clip bound, first to last step", `${plan.clip.first} to ${plan.clip.last.toFixed(3)}`],
     ["money", "none: the embedded engine runs here"],
   ];
-  return [textTable("Plan of train run; nothing was run", ["", ""], rows), ...plan.warnings.map((line) => `warning: ${line}`)].join("\n");
+  return [
+    textTable("Plan of train run; nothing was run", ["", ""], rows),
+    ...plan.warnings.map((line) => `warning: ${line}`),
+  ].join("\n");
 }
 
 function renderState(config: TrainConfig, state: LoopState, out: string): string {
-  const best = state.best === null ? "no held-out runs" : `best held-out step accuracy ${(100 * state.best.stepAccuracy).toFixed(1)}% after ${state.best.stepsDone} steps (n=${state.best.n})`;
+  const best =
+    state.best === null
+      ? "no held-out runs"
+      : `best held-out step accuracy ${(100 * state.best.stepAccuracy).toFixed(1)}% after ${state.best.stepsDone} steps (n=${state.best.n})`;
   return `${state.step} of ${config.steps} steps done; ${best}\ncheckpoints and metrics in ${out}; evaluate with: rootstep eval run --method tracer --checkpoint ${out} --with-reference --data.files FILE`;
 }

@@ -1,6 +1,6 @@
-import { belowFloor } from "../evaluation/references.ts";
 import type { Floor } from "../evaluation/floor.ts";
 import { highestFloor } from "../evaluation/floors.ts";
+import { belowFloor } from "../evaluation/references.ts";
 import type { Cell, GroupScores, Scores } from "../evaluation/score.ts";
 import { textTable } from "./table.ts";
 
@@ -20,9 +20,16 @@ export function cellText(cell: Cell): string {
 /** Both scorers' figures per subset, with the floor of each column and a mark where the result lies below it. */
 export function evaluationTable(title: string, scores: Scores, floors: FloorsByGroup): string {
   const groups = Object.entries(scores.byGroup);
-  const row = (name: string, cellOf: (group: GroupScores) => Cell, column?: Floor["column"], tolerance: 0 | 1 | 2 | 3 = 0) => [
+  const row = (
+    name: string,
+    cellOf: (group: GroupScores) => Cell,
+    column?: Floor["column"],
+    tolerance: 0 | 1 | 2 | 3 = 0,
+  ) => [
     name,
-    ...groups.map(([group, one]) => `${cellText(cellOf(one))}${floorMark(cellOf(one), floors[group] ?? [], column, tolerance)}`),
+    ...groups.map(
+      ([group, one]) => `${cellText(cellOf(one))}${floorMark(cellOf(one), floors[group] ?? [], column, tolerance)}`,
+    ),
   ];
   const rows = [
     row("strict: step", ({ strict }) => strict.step, "step"),
@@ -40,7 +47,9 @@ export function evaluationTable(title: string, scores: Scores, floors: FloorsByG
   const remarks = [
     `cost: ${cost.calls} calls, ${cost.promptTokens} prompt and ${cost.completionTokens} completion tokens${cost.withoutUsage > 0 ? ` (${cost.withoutUsage} calls without reported usage)` : ""}, ${cost.seconds.toFixed(1)} s`,
     ...(scores.missing > 0 ? [`unfinished: ${scores.missing} predictions are missing and not counted`] : []),
-    ...Object.entries(errorsOf(scores)).map(([code, count]) => `${count} calls failed with ${code}: counted as wrong, asked again on resume`),
+    ...Object.entries(errorsOf(scores)).map(
+      ([code, count]) => `${count} calls failed with ${code}: counted as wrong, asked again on resume`,
+    ),
     ...(scores.cut > 0 ? [`${scores.cut} logs were cut to fit the prompt`] : []),
   ];
   return `${textTable(title, ["percent [95%]", ...groups.map(([group]) => group)], rows)}\n${remarks.join("\n")}`;
@@ -52,7 +61,12 @@ function errorsOf(scores: Scores): Record<string, number> {
   return sum;
 }
 
-function floorMark(cell: Cell, floors: readonly Floor[], column: Floor["column"] | undefined, tolerance: 0 | 1 | 2 | 3): string {
+function floorMark(
+  cell: Cell,
+  floors: readonly Floor[],
+  column: Floor["column"] | undefined,
+  tolerance: 0 | 1 | 2 | 3,
+): string {
   if (column === undefined || cell.value === null) return "";
   const highest = highestFloor(floors, column, tolerance);
   if (highest === undefined) return "";

@@ -56,7 +56,7 @@ export function openRunFolder(options: OpenRunOptions): RunFolder {
   // A canonical form: what JSON cannot hold (undefined) must not count as a difference.
   const settings: Record<string, unknown> = JSON.parse(JSON.stringify(options.settings));
   const inputs = options.inputs ?? {};
-  mkdirSync(path, { recursive: true });
+  makeFolder(path);
   const manifest = resumed
     ? readManifest(manifestFile)
     : {
@@ -92,6 +92,14 @@ export function readRunManifest(path: string): RunManifest {
     throw new RootstepError("FILE_MISSING", { what: "this is not a run folder: it has no manifest.json", where: path });
   }
   return readManifest(file);
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch (cause) {
+    throw new RootstepError("FILE_UNREADABLE", { what: "the run folder cannot be made", where: path, cause });
+  }
 }
 
 function readManifest(file: string): RunManifest {

@@ -51,10 +51,10 @@ export interface InjectionInput {
  * are perturbed, and the first at which the perturbation makes it fail more often than the placebo does is the label.
  */
 export async function injectFault(input: InjectionInput): Promise<InjectionResult> {
-  const admission = await admit(input);
-  if (!admission.admitted) return { admission, points: [], liveCalls: admission.liveCalls };
+  const { admission, liveCalls: admissionCalls } = await admit(input);
+  if (!admission.admitted) return { admission, points: [], liveCalls: admissionCalls };
   const points: PointEvidence[] = [];
-  let liveCalls = admission.liveCalls;
+  let liveCalls = admissionCalls;
   for (const step of chosenPoints(input)) {
     const tried = await tryPoint(input, step);
     liveCalls += tried.liveCalls;
@@ -84,7 +84,7 @@ async function admit({ id, setting, model, settings, seed, signal }: InjectionIn
     successes += Number(outcome.success);
     liveCalls += tape.calls.length;
   }
-  return { runs, successes, admitted: bound(0) >= minControlSuccess, liveCalls };
+  return { admission: { runs, successes, admitted: bound(0) >= minControlSuccess }, liveCalls };
 }
 
 async function tryPoint(input: InjectionInput, step: number) {

@@ -1,9 +1,4 @@
-import pLimit from "p-limit";
-import type { z } from "zod";
-import { isError, RootstepError } from "../../src/errors.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
-import type { Journal } from "../../src/runs/journal.ts";
 import type { Progress } from "../../src/runs/progress.ts";
 import type { RunFolder } from "../../src/runs/run-folder.ts";
 import type { Task } from "../../src/trajectory/schema.ts";
@@ -28,6 +23,7 @@ import {
   type TruthRecord,
   truthRecordSchema,
 } from "./records.ts";
+import { type StageInput, stage } from "./stage.ts";
 import { trajectoryOf } from "./trajectories.ts";
 
 export interface PipelineInput {
@@ -69,49 +65,6 @@ export async function runPipeline(input: PipelineInput): Promise<PipelineRecords
   return { recordings, searches, injections, truths };
 }
 
-/** Does every unit that the journal lacks and returns all records in the order of the units, whatever finished first. */
-async function stage<U, R>(
-  input: PipelineInput,
-  name: string,
-  journal: Journal<R>,
-  units: readonly U[],
-  keyOfUnit: (unit: U) => string,
-  keyOfRecord: (record: R) => string,
-  work: (unit: U) => Promise<R>,
-): Promise<R[]> {
-  const done = new Map(journal.existing.map((record) => [keyOfRecord(record), record]));
-  const bar = input.progress.stage(name, units.length, done.size);
-  const limiter = pLimit(input.config.concurrency);
-  let stopped = false;
-  const recordOf = async (unit: U): Promise<R> => {
-    const known = done.get(keyOfUnit(unit));
-    if (known !== undefined) return known;
-    await new Promise(setImmediate); // lets signals and timers in between units that never wait
-    throwIfInterrupted(input.signal);
-    if (stopped) throw new RootstepError("INTERRUPTED", { what: "another unit of this stage failed" });
-    const record = await work(unit);
-    journal.append(record);
-    bar.advance();
-    return record;
-  };
-  const settled = await Promise.allSettled(
-    units.map((unit) =>
-      limiter(() =>
-        recordOf(unit).catch((error: unknown) => {
-          stopped = true;
-          throw error;
-        }),
-      ),
-    ),
-  );
-  journal.close();
-  bar.finish();
-  // The first failure by order of units that is not just the echo of another one.
-  const failures = settled.filter((result) => result.status === "rejected").map(({ reason }) => reason as unknown);
-  if (failures.length > 0) throw failures.find((failure) => !isError(failure, "INTERRUPTED")) ?? failures[0];
-  return settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-}
-
 function recordStage(input: PipelineInput): Promise<RecordingRecord[]> {
   const { config, model, signal } = input;
   const units = [...input.tasks.values()].flatMap((task) =>
@@ -120,11 +73,10 @@ function recordStage(input: PipelineInput): Promise<RecordingRecord[]> {
       id: config.tasks.runs === 1 ? task.id : `${task.id}-${run}`,
     })),
   );
-  const journal = input.folder.journal("recordings.jsonl", recordingSchema);
   return stage(
-    input,
+    stageInput(input),
     "record",
-    journal,
+    { file: "recordings.jsonl", schema: recordingSchema },
     units,
     (unit) => unit.id,
     (record) => record.id,
@@ -132,7 +84,7 @@ function recordStage(input: PipelineInput): Promise<RecordingRecord[]> {
       const setting = settingOf(input, task);
       const recording = await recordRun(setting, seededModel(model, ...recordingRun(config, id)), signal);
       const fault = await identityFault(setting, recording);
-      return asRecord(recordingSchema, { id, taskId: task.id, ...recording, notReplayable: fault });
+      return { id, taskId: task.id, ...recording, notReplayable: fault };
     },
   );
 }
@@ -140,12 +92,11 @@ function recordStage(input: PipelineInput): Promise<RecordingRecord[]> {
 async function searchStage(input: PipelineInput, failed: readonly RecordingRecord[]): Promise<SearchRecord[]> {
   const { strategies } = input.config.search;
   const units = failed.flatMap((recording) => strategies.map((strategy) => ({ recording, strategy })));
-  const journal = input.folder.journal("searches.jsonl", searchRecordSchema);
   const key = (id: string, strategy: string): string => `${id} ${strategy}`;
   return stage(
-    input,
+    stageInput(input),
     "search for t*",
-    journal,
+    { file: "searches.jsonl", schema: searchRecordSchema },
     units,
     (unit) => key(unit.recording.id, unit.strategy),
     (record) => key(record.id, record.strategy),
@@ -153,7 +104,7 @@ async function searchStage(input: PipelineInput, failed: readonly RecordingRecor
   );
 }
 
-async function searchOne(input: PipelineInput, recording: RecordingRecord, strategyId: string): Promise<SearchRecord> {
+async function searchOne(input: PipelineInput, recording: RecordingRecord, strategyId: string): Promise<unknown> {
   const { config } = input;
   const { id } = recording;
   if (recording.notReplayable !== undefined) {
@@ -172,7 +123,7 @@ async function searchOne(input: PipelineInput, recording: RecordingRecord, strat
   });
   const result = await searchStrategyById(strategyId).search(experiment, config.search);
   const agent = result.step === undefined ? undefined : recording.tape.calls[result.step]?.lane;
-  return asRecord(searchRecordSchema, {
+  return {
     id,
     strategy: strategyId,
     ...result,
@@ -180,21 +131,24 @@ async function searchOne(input: PipelineInput, recording: RecordingRecord, strat
     corrections: experiment.corrections(),
     rejectedCorrections: experiment.rejected(),
     liveCalls: experiment.liveCalls,
-  });
+  };
 }
 
-function truthStage(input: PipelineInput, simulator: SimulatorConfig, failed: readonly RecordingRecord[]): Promise<TruthRecord[]> {
+function truthStage(
+  input: PipelineInput,
+  simulator: SimulatorConfig,
+  failed: readonly RecordingRecord[],
+): Promise<TruthRecord[]> {
   const solve = knowledgeOf([...input.tasks.values()]);
-  const journal = input.folder.journal("truth.jsonl", truthRecordSchema);
-  const work = async (recording: RecordingRecord): Promise<TruthRecord> => {
+  const work = async (recording: RecordingRecord) => {
     const truth = await trueDecisiveStep(settingOf(input, taskOf(input, recording)), recording, solve);
     const erred = await stepsInError(recording, simulator, solve, recordingRun(input.config, recording.id));
-    return { id: recording.id, step: truth?.step ?? null, agent: truth?.agent ?? null, erred: [...erred] };
+    return { id: recording.id, step: truth?.step ?? null, agent: truth?.agent ?? null, erred };
   };
   return stage(
-    input,
+    stageInput(input),
     "simulator's truth",
-    journal,
+    { file: "truth.jsonl", schema: truthRecordSchema },
     failed,
     (unit) => unit.id,
     (record) => record.id,
@@ -206,11 +160,10 @@ function injectStage(input: PipelineInput, recordings: readonly RecordingRecord[
   const { config, model } = input;
   const operator = injectionOperatorById(config.inject.operator);
   const units = recordings.filter((recording) => recording.outcome.success && recording.notReplayable === undefined);
-  const journal = input.folder.journal("injections.jsonl", injectionRecordSchema);
   return stage(
-    input,
+    stageInput(input),
     "inject",
-    journal,
+    { file: "injections.jsonl", schema: injectionRecordSchema },
     units,
     (unit) => unit.id,
     (record) => record.id,
@@ -227,7 +180,7 @@ function injectStage(input: PipelineInput, recordings: readonly RecordingRecord[
         seed: config.seed,
         ...(input.signal === undefined ? {} : { signal: input.signal }),
       });
-      if (failed === undefined) return { id: recording.id, ...result, points: [...result.points] };
+      if (failed === undefined) return { id: recording.id, ...result };
       const { step, agent, run } = failed;
       const trajectory = trajectoryOf({
         id: recording.id,
@@ -239,19 +192,18 @@ function injectStage(input: PipelineInput, recordings: readonly RecordingRecord[
         model: model.id,
         simulated: input.simulator !== undefined,
       });
-      return { id: recording.id, ...result, points: [...result.points], trajectory };
+      return { id: recording.id, ...result, trajectory };
     },
   );
+}
+
+function stageInput({ folder, progress, config, signal }: PipelineInput): StageInput {
+  return { folder, progress, concurrency: config.concurrency, ...(signal === undefined ? {} : { signal }) };
 }
 
 /** Names the random draws of a recorded run: seed first. */
 function recordingRun(config: SynthConfig, id: string): readonly [number, ...string[]] {
   return [config.seed, "record", id];
-}
-
-/** Through JSON, so that a record is the same whether it was just made or read back by a resumed run. */
-function asRecord<T>(schema: z.ZodType<T>, value: unknown): T {
-  return schema.parse(JSON.parse(JSON.stringify(value)));
 }
 
 function settingOf({ system, taskSet }: PipelineInput, task: Task): Setting {

@@ -10,7 +10,7 @@ import { type MistakeKind, makeMistake } from "./mistakes.ts";
 import { type Asked, readPrompt } from "./prompt.ts";
 
 export const simulatorConfigSchema = z.strictObject({
-  provider: z.literal("simulator"),
+  provider: z.literal("simulator").default("simulator"),
   regime: z
     .enum(["slip", "systematic"])
     .default("slip")

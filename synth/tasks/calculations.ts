@@ -108,7 +108,9 @@ function flatten(tree: Expression, calculations: Calculation[], results: number[
   if (left === undefined || right === undefined) return undefined;
   const value = apply(tree.operator, left, right);
   if (!Number.isFinite(value)) return undefined;
-  calculations.push(previousFirst({ left: refer(left, results), operator: tree.operator, right: refer(right, results) }));
+  calculations.push(
+    previousFirst({ left: refer(left, results), operator: tree.operator, right: refer(right, results) }),
+  );
   results.push(value);
   return value;
 }

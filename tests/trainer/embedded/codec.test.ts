@@ -61,6 +61,23 @@ describe("prompt", () => {
     expect(codec.encodePrompt(marked)).toEqual(codec.encodePrompt(EGGS));
   });
 
+  test("in GSM8K's marks the value before may stand second, and marks without an operation say nothing", () => {
+    const reference = (solution: string, calculations: readonly string[]) => {
+      const { extra: _, ...task } = EGGS.task;
+      const steps = run(calculations, [
+        ["planner", "Plan 1: 9 + 1"],
+        ["solver", "9 + 1 = 10"],
+        ["planner", "Plan 2: previous + 1"],
+        ["solver", "10 + 1 = 11"],
+        ["verifier", "Checked: the final answer is 11."],
+      ]);
+      const marked = codec.encodePrompt({ ...steps, task: { ...task, referenceSolution: solution } });
+      expect(marked).toEqual(codec.encodePrompt(steps));
+    };
+    reference("<<2/2=1>>1 and <<2+1=3>>3 #### 3", ["2 / 2", "previous + 2"]); // gsm8k test 2
+    reference("<<36=36>>36 <<18/2=9>>9 <<9+7=16>>16 <<16=16>>16 #### 16", ["18 / 2", "previous + 7"]); // after test 501
+  });
+
   test("the mark of the last plan is read but has no token", () => {
     const last = EGGS.steps[5]!.content;
     expect(codec.encodePrompt(withStep(5, last.replace(" (last)", "")))).toEqual(codec.encodePrompt(EGGS));
@@ -173,6 +190,11 @@ describe("what does not fit is refused, naming the place", () => {
     ["a calculation that goes past the values", run(["50 * 2"], steps), "task.extra.calculations[0]"],
     ["a decimal", run(["16 * 0.5"], steps), "task.extra.calculations[0]"],
     ["calculations that are no text", run([3], steps), "task.extra.calculations[0]"],
+    [
+      "marks that start anew",
+      { ...EGGS, task: { ...EGGS.task, extra: {}, referenceSolution: "<<16-3=13>> <<5*2=10>>" } },
+      "task.referenceSolution <<5*2=10>>",
+    ],
     ["no reference at all", { ...EGGS, task: { ...EGGS.task, extra: {} } }, "task"],
   ])("%s", (_, trajectory, where) => {
     expect(() => codec.encodePrompt(trajectory)).toThrow(

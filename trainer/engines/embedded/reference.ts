@@ -65,24 +65,38 @@ function writtenCalculations(task: Task, refuse: (where: string, what: string) =
   }));
 }
 
-/** `<<16-3-4=9>>` as "16 - 3", "previous - 4"; an expression that goes on from the value before starts with "previous". */
+/**
+ * `<<16-3-4=9>>` as "16 - 3", "previous - 4". An expression must go on from the value before; where that stands second in a sum or
+ * product (`<<2+9=11>>` after 9), the two change places. Marks without an operation (`<<9=9>>`) say nothing.
+ */
 function markedCalculations(solution: string, refuse: (where: string, what: string) => never): Written[] {
   const written: Written[] = [];
   let value: number | undefined;
-  for (const [, expression = "", result = ""] of solution.matchAll(/<<([^<>=]*)=([^<>]*)>>/gu)) {
-    const where = `task.referenceSolution <<${expression}=${result}>>`;
-    const [first, ...rest] = expression.replace(/\s+/gu, "").match(/[-+*/]?[^-+*/]+/gu) ?? [];
-    const mixed = /[-+].*[*/]/u.test(expression);
-    if (first === undefined || rest.length === 0 || mixed || (value !== undefined && Number(first) !== value)) {
+  for (const [mark, expression = "", result = ""] of solution.matchAll(/<<([^<>=]*)=([^<>]*)>>/gu)) {
+    const where = `task.referenceSolution ${mark}`;
+    const [first = "", ...rest] = expression.replace(/\s+/gu, "").match(/[-+*/]?[^-+*/]+/gu) ?? [];
+    if (rest.length === 0) continue;
+    const terms = value === undefined ? rest : termsAfter(value, first, rest);
+    const isMixed = /[-+].*[*/]/u.test(expression);
+    if (terms === undefined || isMixed) {
       return refuse(where, "it does not go on from the value before, one operation after the other");
     }
-    rest.forEach((term, index) => {
+    terms.forEach((term, index) => {
       const left = index === 0 && value === undefined ? first : "previous";
       written.push({ text: `${left} ${term.slice(0, 1)} ${term.slice(1)}`, where });
     });
     value = Number(result);
   }
   return written;
+}
+
+/** The terms of an expression as operations on the value before; undefined where it does not start from that value. */
+function termsAfter(value: number, first: string, rest: readonly string[]): readonly string[] | undefined {
+  if (Number(first) === value) return rest;
+  const [second = "", ...others] = rest;
+  const operator = second.slice(0, 1);
+  const commutes = operator === "+" || operator === "*";
+  return commutes && Number(second.slice(1)) === value ? [`${operator}${first}`, ...others] : undefined;
 }
 
 /** A value that has a token, as a record writes it; undefined otherwise. */
