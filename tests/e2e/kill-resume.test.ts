@@ -1,70 +1,34 @@
-import { createHash } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { stream } from "../../src/random.ts";
 import { cli, freshPath, startCli } from "../cli/run-cli.ts";
-
-const SEED = Number(process.env.ROOTSTEP_TEST_SEED ?? 1);
+import { bytesIn, digest, KILL_SEED, killRepeatedly } from "./killed-runs.ts";
 
 const synthArgs = (out: string): string[] => [
   ...["synth", "run", "--out", out, "--tasks.set", "chain", "--tasks.limit", "60", "--model.regime", "systematic"],
   ...["--model.hard-rate", "0.5", "--model.noise", "0.02", "--search.strategies", "exhaustive", "paper"],
 ];
 
-const FINAL = [
-  "dataset/train.jsonl",
-  "dataset/test.jsonl",
-  "dataset/evidence.jsonl",
-  "dataset/README.md",
-  "report.json",
-];
 const JOURNALS = ["recordings.jsonl", "searches.jsonl", "truth.jsonl", "injections.jsonl"];
-
-const digest = (folder: string, names: readonly string[]): string[] =>
-  names.map(
-    (name) =>
-      `${name} ${createHash("sha256")
-        .update(readFileSync(join(folder, name)))
-        .digest("hex")}`,
-  );
-
-/** Bytes of work on disk, in a run folder that may only be half there. */
-const written = (folder: string): number =>
-  JOURNALS.map((name) => join(folder, name)).reduce(
-    (sum, file) => sum + (existsSync(file) ? statSync(file).size : 0),
-    0,
-  );
-
-/** Waits, without a clock of its own, until that much is on disk or the command has ended. */
-async function untilWritten(folder: string, bytes: number, ended: () => boolean): Promise<void> {
-  while (!ended() && written(folder) < bytes) await new Promise(setImmediate);
-}
 
 describe("synth run", () => {
   it("ends with the same files after SIGKILL at random moments", async () => {
-    console.log(`kill-resume seed ${SEED}`);
+    console.log(`kill-resume seed ${KILL_SEED}`);
     const undisturbed = freshPath("undisturbed");
     expect((await cli(synthArgs(undisturbed))).code).toBe(0);
-    const total = written(undisturbed);
 
     const killed = freshPath("killed");
-    const random = stream(SEED, "kill points");
-    let kills = 0;
-    for (const share of Array.from({ length: 5 }, () => random.next()).sort((a, b) => a - b)) {
-      const run = startCli(synthArgs(killed));
-      let ended = false;
-      void run.finished.then(() => {
-        ended = true;
-      });
-      await untilWritten(killed, share * total, () => ended);
-      run.child.kill("SIGKILL");
-      kills += Number((await run.finished).signal === "SIGKILL");
-    }
+    const kills = await killRepeatedly({
+      args: synthArgs(killed),
+      times: 5,
+      done: () => bytesIn(killed, JOURNALS),
+      total: bytesIn(undisturbed, JOURNALS),
+    });
     expect(kills).toBeGreaterThan(0);
     const resumed = await cli(synthArgs(killed));
     expect({ code: resumed.code, stderr: resumed.code === 0 ? "" : resumed.stderr }).toEqual({ code: 0, stderr: "" });
-    expect(digest(killed, [...FINAL, ...JOURNALS])).toEqual(digest(undisturbed, [...FINAL, ...JOURNALS]));
+    // manifest.json has the time of the start.
+    expect(digest(killed, ["manifest.json"])).toEqual(digest(undisturbed, ["manifest.json"]));
   });
 
   it("drains and saves at Ctrl-C with exit code 130, and goes on", async () => {
@@ -87,11 +51,11 @@ describe("synth run", () => {
     const capped = await cli([...synthArgs(out), "--max-calls", "3000"]);
     expect(capped.code).toBe(3);
     expect(capped.stderr).toContain("error BUDGET_REACHED");
-    const done = written(out);
+    const done = bytesIn(out, JOURNALS);
     expect(done).toBeGreaterThan(0);
     const whole = await cli(synthArgs(out));
     expect(whole.code).toBe(0);
-    expect(written(out)).toBeGreaterThan(done);
+    expect(bytesIn(out, JOURNALS)).toBeGreaterThan(done);
   });
 
   it("refuses a run folder of another version, of other settings, and one with a damaged record", async () => {
@@ -109,5 +73,66 @@ describe("synth run", () => {
     writeFileSync(manifest, readFileSync(manifest, "utf8").replace('"runFolderVersion": 1', '"runFolderVersion": 2'));
     const version = await cli(synthArgs(out));
     expect([version.code, version.stderr.includes("RUN_VERSION")]).toEqual([2, true]);
+  });
+});
+
+describe("train run", () => {
+  const trainArgs = (out: string, data: string): string[] => [
+    ...[
+      "train",
+      "run",
+      "--data",
+      data,
+      "--out",
+      out,
+      "--steps",
+      "8",
+      "--learning-rate",
+      "3e-4",
+      "--prompts-per-step",
+      "8",
+    ],
+    ...["--eval-every", "3", "--checkpoint-every", "2", "--held-out-share", "0.3"],
+  ];
+
+  it("ends with the same metrics and checkpoints, bit for bit, after SIGKILL at random moments", async () => {
+    console.log(`kill-resume seed ${KILL_SEED}`);
+    const data = freshPath("data");
+    expect((await cli(synthArgs(data))).code).toBe(0);
+    const dataset = join(data, "dataset");
+    const undisturbed = freshPath("undisturbed");
+    expect(await cli(trainArgs(undisturbed, dataset))).toMatchObject({ code: 0 });
+
+    const killed = freshPath("killed");
+    const kills = await killRepeatedly({
+      args: trainArgs(killed, dataset),
+      times: 4,
+      done: () => bytesIn(killed, ["metrics.jsonl"]),
+      total: bytesIn(undisturbed, ["metrics.jsonl"]),
+    });
+    expect(kills).toBeGreaterThan(0);
+    expect(await cli(trainArgs(killed, dataset))).toMatchObject({ code: 0 });
+    // Only timings.jsonl holds wall-clock.
+    const moving = ["manifest.json", "timings.jsonl"];
+    expect(digest(killed, moving)).toEqual(digest(undisturbed, moving));
+  });
+
+  it("saves at Ctrl-C with exit code 130, goes on, and refuses other data", async () => {
+    const data = freshPath("data");
+    expect((await cli(synthArgs(data))).code).toBe(0);
+    const dataset = join(data, "dataset");
+    const out = freshPath("interrupted");
+    const run = startCli(trainArgs(out, dataset));
+    await run.seen("ratio at unchanged weights");
+    run.child.kill("SIGINT");
+    expect((await run.finished).code).toBe(130);
+    const other = await cli(trainArgs(out, join(dataset, "test.jsonl")));
+    expect([other.code, other.stderr.includes("RUN_MISMATCH")]).toEqual([2, true]);
+    expect((await cli(trainArgs(out, dataset))).code).toBe(0);
+    const evaluated = await cli([
+      ...["eval", "run", "--method", "tracer", "--checkpoint", out, "--with-reference"],
+      ...["--data.files", join(dataset, "test.jsonl"), "--out", freshPath("eval")],
+    ]);
+    expect(evaluated.stdout).toContain("strict: step");
   });
 });
