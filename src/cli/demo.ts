@@ -182,6 +182,17 @@ function tracerTable(document: TracerDocument, testItems: number): string {
     const range = `${mean >= 0 ? "+" : ""}${percent(mean)} [${percent(interval.low)}, ${percent(interval.high)}]`;
     return compared.mcNemar === null ? range : `${range}, McNemar p=${compared.mcNemar.pValue.toPrecision(2)}`;
   };
+  const bySubset = Object.keys(after.byGroup).map((subset) => {
+    const [start, end] = [before.byGroup[subset], after.byGroup[subset]];
+    const cell = (group: typeof start, column: "step" | "agent"): string =>
+      group === undefined ? "–" : cellText(group.strict[column]);
+    return [
+      `  ${subset}: before → after`,
+      `${cell(start, "step")} → ${cell(end, "step")}`,
+      `${cell(start, "agent")} → ${cell(end, "agent")}`,
+      "",
+    ];
+  });
   const table = textTable(
     `Embedded tracer on ${n} held-out failed runs it can read (of ${testItems}; the others need numbers outside its vocabulary), greedy, w/ reference solution, percent`,
     ["", "step", "agent", "format gate passed"],
@@ -195,6 +206,7 @@ function tracerTable(document: TracerDocument, testItems: number): string {
         passed(after),
       ],
       ["change", change(step), change(agent), ""],
+      ...bySubset,
     ],
   );
   const remark =

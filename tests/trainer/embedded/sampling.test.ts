@@ -12,7 +12,7 @@ beforeAll(async () => {
   const { model } = await readManifest(shippedPath("data", "embedded"));
   // Not the shipped policy: it is nearly certain of most tokens, so its samples would hardly show a difference.
   engine = await openEmbeddedEngine({ weights: formulaWeights(model).map((w) => w * 0.8) });
-  prompts = failedRuns("sampling", 40).map((run) => engine.codec.encodePrompt(run.trajectory));
+  prompts = failedRuns("sampling", 33).map((run) => engine.codec.encodePrompt(run.trajectory));
 });
 afterAll(() => engine.close());
 
@@ -22,7 +22,7 @@ const rollout = (from: readonly (readonly number[])[], n: number, seed = "a") =>
 describe("named streams", () => {
   test.each([1, 8])("what is sampled does not depend on the batching (n = %i)", async (n) => {
     const all = await rollout(prompts, n);
-    for (const count of [1, 2, 7, 33]) expect(await rollout(prompts.slice(0, count), n)).toEqual(all.slice(0, count));
+    for (const count of [1, 2, 7]) expect(await rollout(prompts.slice(0, count), n)).toEqual(all.slice(0, count));
   });
 
   test("a smaller group is the beginning of a larger one", async () => {
@@ -33,7 +33,7 @@ describe("named streams", () => {
   test("what is sampled does not depend on the number of threads", async () => {
     const { model } = engine;
     const threaded = await openEmbeddedEngine({ weights: formulaWeights(model).map((w) => w * 0.8), threads: 2 });
-    const request = { prompts: prompts.slice(0, 20), n: 8, temperature: 1, seed: "a" };
+    const request = { prompts: prompts.slice(0, 8), n: 8, temperature: 1, seed: "a" };
     const [one, two] = [await engine.sample(request), await threaded.sample(request)];
     await threaded.close();
     expect(two.map((group) => group.map(({ tokens }) => tokens))).toEqual(
@@ -76,7 +76,7 @@ describe("shape of completions", () => {
   });
 
   test("a completion ends with its end token or at the limit, and carries one log-probability per token", async () => {
-    for (const { tokens, logprobs, finishReason } of (await rollout(prompts, 8)).flat()) {
+    for (const { tokens, logprobs, finishReason } of (await rollout(prompts.slice(0, 8), 8)).flat()) {
       expect(logprobs).toHaveLength(tokens.length);
       expect(logprobs.every((x) => x <= 0 && Number.isFinite(x))).toBe(true);
       expect(tokens.indexOf(TOKEN.end)).toBe(finishReason === "stop" ? tokens.length - 1 : -1);
