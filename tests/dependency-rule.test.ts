@@ -14,9 +14,15 @@ function lint(file: string, specifier: string): string {
   planted.push(path);
   writeFileSync(path, `import * as planted from "${specifier}";\nexport const used = planted;\n`);
   try {
-    return execFileSync(shippedPath("node_modules", ".bin", "biome"), ["lint", path], { cwd: shippedPath(), encoding: "utf8", stdio: "pipe" });
+    return execFileSync(shippedPath("node_modules", ".bin", "biome"), ["lint", path], {
+      cwd: shippedPath(),
+      encoding: "utf8",
+      stdio: "pipe",
+    });
   } catch (error) {
-    return error instanceof Error && "stderr" in error ? String(error.stderr) + String("stdout" in error ? error.stdout : "") : "";
+    return error instanceof Error && "stderr" in error
+      ? String(error.stderr) + String("stdout" in error ? error.stdout : "")
+      : "";
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * What GRPO adds to the warm start, and what as many updates of cross-entropy on the same labels would add.
  *
- * usage: npx tsx scripts/embedded/bench.ts [--seeds 1,2,3] [--steps 120] [--learning-rate 4e-4] [--set development] …
+ * usage: npx tsx scripts/embedded/bench.ts [--seeds 1,2,3] [--steps 60] [--learning-rate 3e-4] [--set development] …
  *
  * Trains on 1,500 runs with verified labels of the train split, measures on runs of held-out problems.
  */
@@ -19,11 +19,10 @@ import { floors, type Measured, measure, runSet, show } from "./measure.ts";
 const { values: flags } = parseArgs({
   options: {
     seeds: { type: "string", default: "1,2,3" },
-    steps: { type: "string", default: "120" },
-    "learning-rate": { type: "string", default: "4e-4" },
+    steps: { type: "string", default: "60" },
+    "learning-rate": { type: "string", default: "3e-4" },
     decay: { type: "string", default: "linear" },
     minibatches: { type: "string", default: "2" },
-    std: { type: "boolean", default: true },
     "no-std": { type: "boolean", default: false },
     records: { type: "string", default: "1500" },
     /** `development` while choosing settings, `test` once. */

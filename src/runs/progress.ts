@@ -55,7 +55,8 @@ function barProgress(output: NodeJS.WriteStream): Progress {
         },
       };
     },
-    note: (line) => void output.write(`${line}\n`),
+    // Clears the bar's line; the bar draws itself again below with its next unit.
+    note: (line) => void output.write(`\r\u001b[K${line}\n`),
   };
 }
 

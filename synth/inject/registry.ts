@@ -1,4 +1,4 @@
-import { RootstepError } from "../../src/errors.ts";
+import { byId } from "../../src/registry.ts";
 import type { InjectionOperator } from "./operator.ts";
 import { wrongNumberOperator } from "./wrong-number.ts";
 
@@ -7,10 +7,5 @@ export const injectionOperators: readonly InjectionOperator[] = [wrongNumberOper
 
 /** @throws RootstepError UNKNOWN_NAME listing the known ones */
 export function injectionOperatorById(id: string): InjectionOperator {
-  const found = injectionOperators.find((operator) => operator.id === id);
-  if (found !== undefined) return found;
-  throw new RootstepError("UNKNOWN_NAME", {
-    what: `there is no injection operator "${id}"; known: ${injectionOperators.map((operator) => operator.id).join(", ")}`,
-    where: "inject.operator",
-  });
+  return byId(injectionOperators, id, "injection operator", "inject.operator");
 }

@@ -1,4 +1,4 @@
-import { RootstepError } from "../../src/errors.ts";
+import { byId } from "../../src/registry.ts";
 import { exhaustive } from "./exhaustive.ts";
 import { paper } from "./paper.ts";
 import type { SearchStrategy } from "./strategy.ts";
@@ -8,10 +8,5 @@ export const searchStrategies: readonly SearchStrategy[] = [exhaustive, paper];
 
 /** @throws RootstepError UNKNOWN_NAME listing the known ones */
 export function searchStrategyById(id: string): SearchStrategy {
-  const found = searchStrategies.find((strategy) => strategy.id === id);
-  if (found !== undefined) return found;
-  throw new RootstepError("UNKNOWN_NAME", {
-    what: `there is no search strategy "${id}"; known: ${searchStrategies.map((strategy) => strategy.id).join(", ")}`,
-    where: "search.strategies",
-  });
+  return byId(searchStrategies, id, "search strategy", "search.strategies");
 }

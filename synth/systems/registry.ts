@@ -1,4 +1,4 @@
-import { RootstepError } from "../../src/errors.ts";
+import { byId } from "../../src/registry.ts";
 import { plannerSolverVerifier } from "./planner-solver-verifier/system.ts";
 import type { AgentSystem } from "./system.ts";
 
@@ -7,10 +7,5 @@ export const systems: readonly AgentSystem[] = [plannerSolverVerifier];
 
 /** @throws RootstepError UNKNOWN_NAME listing the known ones */
 export function systemById(id: string): AgentSystem {
-  const found = systems.find((system) => system.id === id);
-  if (found !== undefined) return found;
-  throw new RootstepError("UNKNOWN_NAME", {
-    what: `there is no system "${id}"; known: ${systems.map((system) => system.id).join(", ")}`,
-    where: "system",
-  });
+  return byId(systems, id, "system", "system");
 }

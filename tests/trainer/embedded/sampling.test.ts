@@ -53,7 +53,7 @@ describe("named streams", () => {
     const [prompt] = prompts;
     const many = (
       await rollout(
-        Array.from({ length: 256 }, () => prompt!),
+        Array.from({ length: 32 }, () => prompt!),
         8,
       )
     ).flat();
