@@ -5,6 +5,7 @@ import type { SynthReport } from "../../synth/pipeline/report.ts";
 import { trainConfigSchema } from "../../trainer/config.ts";
 import { buildExamples } from "../../trainer/dataset.ts";
 import { embeddedCodec } from "../../trainer/engines/embedded/codec.ts";
+import { isHeldOut } from "../../trainer/engines/embedded/held-out.ts";
 import { openTracerPolicy, WARM_START } from "../../trainer/open-tracer.ts";
 import { EXIT } from "../errors.ts";
 import { comparePaired, type PairedComparison } from "../evaluation/compare.ts";
@@ -12,7 +13,7 @@ import { type EvaluationItem, loadTrajectoryFiles, loadWhoAndWhen } from "../eva
 import { floorsFor, highestFloor } from "../evaluation/floors.ts";
 import type { Prediction } from "../evaluation/prediction.ts";
 import { evaluate } from "../evaluation/run.ts";
-import { type Scores, scorePredictions } from "../evaluation/score.ts";
+import { type GroupScores, type Scores, scorePredictions } from "../evaluation/score.ts";
 import { verifyShipped } from "../formats/shipped-data.ts";
 import { methodById } from "../methods/registry.ts";
 import { shippedPath } from "../package-root.ts";
@@ -79,6 +80,8 @@ interface TracerDocument {
   readonly floors: ReturnType<typeof floorsFor>;
   readonly before: Scores;
   readonly after: Scores;
+  /** On the problems that the shipped weights were never trained on either. */
+  readonly unseen: { readonly before: Scores; readonly after: Scores };
   readonly step: PairedComparison | undefined;
   readonly agent: PairedComparison | undefined;
 }
@@ -114,6 +117,8 @@ async function trainAndEvaluate(
   const items = test.items.filter(({ id }) => readable.has(id));
   const answers = { before: await predict(WARM_START, items, context), after: await predict(folder, items, context) };
   const seedOf = { seed };
+  // Test groups are never trained on here; of these, a fifth were not in the warm start's training either.
+  const unseen = items.filter(({ trajectory }) => isHeldOut(trajectory));
   const document: TracerDocument = {
     trainedOn: prepared.train.length,
     refused: test.items.length - items.length,
@@ -121,6 +126,10 @@ async function trainAndEvaluate(
     floors: floorsFor(items, { train: train.items }),
     before: scorePredictions(items, answers.before, seedOf),
     after: scorePredictions(items, answers.after, seedOf),
+    unseen: {
+      before: scorePredictions(unseen, answers.before, seedOf),
+      after: scorePredictions(unseen, answers.after, seedOf),
+    },
     step: comparePaired(items, answers.after, answers.before, "step", seedOf),
     agent: comparePaired(items, answers.after, answers.before, "agent", seedOf),
   };
@@ -182,17 +191,18 @@ function tracerTable(document: TracerDocument, testItems: number): string {
     const range = `${mean >= 0 ? "+" : ""}${percent(mean)} [${percent(interval.low)}, ${percent(interval.high)}]`;
     return compared.mcNemar === null ? range : `${range}, McNemar p=${compared.mcNemar.pValue.toPrecision(2)}`;
   };
-  const bySubset = Object.keys(after.byGroup).map((subset) => {
-    const [start, end] = [before.byGroup[subset], after.byGroup[subset]];
-    const cell = (group: typeof start, column: "step" | "agent"): string =>
-      group === undefined ? "–" : cellText(group.strict[column]);
-    return [
-      `  ${subset}: before → after`,
-      `${cell(start, "step")} → ${cell(end, "step")}`,
-      `${cell(start, "agent")} → ${cell(end, "agent")}`,
-      "",
-    ];
-  });
+  const arrow = (name: string, start: GroupScores | undefined, end: GroupScores | undefined): string[] => {
+    const cells = (["step", "agent"] as const).map((column) =>
+      start === undefined || end === undefined
+        ? "–"
+        : `${cellText(start.strict[column])} → ${cellText(end.strict[column])}`,
+    );
+    return [`  ${name}: before → after`, ...cells, ""];
+  };
+  const parts = [
+    ...Object.keys(after.byGroup).map((subset) => arrow(subset, before.byGroup[subset], after.byGroup[subset])),
+    arrow("never seen by the warm start", document.unseen.before, document.unseen.after),
+  ];
   const table = textTable(
     `Embedded tracer on ${n} held-out failed runs it can read (of ${testItems}; the others need numbers outside its vocabulary), greedy, w/ reference solution, percent`,
     ["", "step", "agent", "format gate passed"],
@@ -206,7 +216,7 @@ function tracerTable(document: TracerDocument, testItems: number): string {
         passed(after),
       ],
       ["change", change(step), change(agent), ""],
-      ...bySubset,
+      ...parts,
     ],
   );
   const remark =
