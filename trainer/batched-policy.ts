@@ -25,7 +25,9 @@ export function batchedPolicy(policy: EngineTracerPolicy): EngineTracerPolicy {
       batch.forEach(({ resolve }, index) => void resolve(texts[index] ?? ""));
     } catch (error) {
       if (batch.length === 1) batch[0]?.reject(error);
-      else for (const { view, resolve, reject } of batch) policy.predictBatch([view]).then(([text]) => resolve(text ?? ""), reject);
+      else
+        for (const { view, resolve, reject } of batch)
+          policy.predictBatch([view]).then(([text]) => resolve(text ?? ""), reject);
     }
   };
   return {

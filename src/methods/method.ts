@@ -17,7 +17,7 @@ export const PARSE_PATHS = [
 ] as const;
 export type ParsePath = (typeof PARSE_PATHS)[number];
 
-/** What of a log did not fit into a prompt. */
+/** What of a log did not fit into a prompt; of several prompts, the one that lost most. */
 export interface LogCut {
   readonly stepsCut: number;
   /** Characters left out, of this many in all. */
@@ -42,7 +42,7 @@ export interface Attribution {
   /** Candidates, best first. */
   readonly ranking?: readonly { readonly agent: string; readonly step: number; readonly score: number }[];
   readonly evidence: readonly Evidence[];
-  /** Model calls made, and their tokens where the server reports them for every call. */
+  /** Model calls that were answered, and their tokens where the server reports them for every call. */
   readonly calls: number;
   readonly usage?: Usage;
   readonly rawOutput?: string;

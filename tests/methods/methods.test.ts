@@ -80,6 +80,29 @@ describe("all-at-once", () => {
     expect(model.requests[0]!.request.messages[1]!.content).toContain("Coder\n{{task}} $& $1 {{nothing}}\n");
   });
 
+  it("asks for JSON held to a schema where told to", async () => {
+    const content = '{"reason": "It loops.", "agent": "coder", "step": 3}';
+    const model = captureModel(() => ({ content }));
+    expect(await ask("all-at-once", { structured: "auto" }, { model })).toMatchObject({
+      agent: "Coder",
+      step: 3,
+      parsePath: "json",
+      evidence: [{ step: 3, text: "It loops." }],
+    });
+    const { request } = model.requests[0]!;
+    expect(request.responseFormat).toEqual({
+      type: "json_schema",
+      name: "attribution",
+      schema: {
+        type: "object",
+        properties: { reason: { type: "string" }, agent: { type: "string" }, step: { type: "integer" } },
+        required: ["reason", "agent", "step"],
+        additionalProperties: false,
+      },
+    });
+    expect(request.messages[1]!.content).not.toContain("three lines");
+  });
+
   it("records what it cannot read", async () => {
     const model = captureModel(() => ({ content: "I'm sorry, I cannot tell." }));
     expect(await ask("all-at-once", {}, { model })).toMatchObject({
@@ -145,7 +168,7 @@ describe("registry", () => {
   it("has distinct ids and names the known ones when asked for another", () => {
     expect(new Set(METHODS.map((method) => method.id)).size).toBe(METHODS.length);
     expect(() => methodById("nope")).toThrow(expect.objectContaining({ code: "UNKNOWN_NAME" }));
-    expect(() => methodById("nope")).toThrow(/all-at-once, tracer/);
+    expect(() => methodById("nope")).toThrow(/all-at-once, step-by-step, binary-search, hybrid, a2p, raffles, tracer/);
   });
 
   it("names the option that is wrong", () => {

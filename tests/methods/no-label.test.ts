@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { type EvaluationItem, loadWhoAndWhen } from "../../src/evaluation/datasets.ts";
 import { evaluate } from "../../src/evaluation/run.ts";
-import type { ConfiguredMethod, TracerPolicy } from "../../src/methods/method.ts";
+import { type ConfiguredMethod, NO_CALLS, type TracerPolicy } from "../../src/methods/method.ts";
 import { METHODS } from "../../src/methods/registry.ts";
+import { computed } from "../../src/methods/shared/computed.ts";
 import { methodView, viewAsTrajectory } from "../../src/methods/view.ts";
+import type { CallOptions, ChatRequest, ChatResponse } from "../../src/models/chat-model.ts";
 import type { Trajectory } from "../../src/trajectory/schema.ts";
-import { captureModel } from "./capture-model.ts";
+import { plausibleModel, type Style } from "./plausible-model.ts";
 
 const MARK = "SENTINEL-7f3a";
 const REFERENCE = "REFERENCE-9c1d";
@@ -50,31 +52,100 @@ function planted({ trajectory, ...item }: EvaluationItem): EvaluationItem {
 
 const items = (await loadWhoAndWhen()).items.map(planted);
 
-async function everythingSaid(method: ConfiguredMethod, withReference: boolean): Promise<string[]> {
-  const model = captureModel(() => ({ content: "<think>x</think><answer>A | 0</answer>" }));
-  const { predictions } = await evaluate({ items, method, withReference, context: { model, seed: 1 } });
-  return [
-    ...model.requests.flatMap(({ request, options }) => [JSON.stringify(request), JSON.stringify(options)]),
-    ...predictions.map((prediction) => JSON.stringify(prediction)),
-  ];
+/** What must not be said, by where it was planted. */
+function leaks(text: string, withReference: boolean): boolean {
+  return text.includes(MARK) || text.includes("987654321") || (!withReference && text.includes(REFERENCE));
 }
 
-describe.each(METHODS.map((method) => [method.id, method] as const))("method %s", (_id, method) => {
-  it("says nothing about labels, verdicts or the reference in any request without G", async () => {
-    const said = await everythingSaid(method.configure(), false);
-    expect(said.length).toBeGreaterThanOrEqual(items.length * (method.needs.model ? 3 : 1));
-    for (const text of said) {
-      expect(text.includes(MARK) || text.includes("987654321") || text.includes(REFERENCE)).toBe(false);
-    }
+/** Styles of answers that take every method through all its branches: early stops, longest runs, unreadable answers. */
+const STYLES: Record<string, Style | "unreadable"> = {
+  "yes to everything": { decisive: () => true, confidence: 100 },
+  "no to everything": { blame: 0.5, half: () => "later", confidence: 0 },
+  "nothing readable": "unreadable",
+};
+
+/** Runs the method over all logs; every request and prediction is looked at as it comes. */
+async function watch(
+  method: ConfiguredMethod,
+  withReference: boolean,
+  style: Style | "unreadable",
+  logs: readonly EvaluationItem[] = items,
+) {
+  const counts = { requests: 0, leaking: 0, withoutReference: 0 };
+  const see = (request: ChatRequest, options: CallOptions | undefined): void => {
+    counts.requests++;
+    const { messages, ...rest } = request;
+    const texts = [...messages.map(({ content }) => content), JSON.stringify(rest), JSON.stringify(options)];
+    if (texts.some((text) => leaks(text, withReference))) counts.leaking++;
+    if (!texts.some((text) => text.includes(REFERENCE))) counts.withoutReference++;
+  };
+  const model =
+    style === "unreadable" ? { ...plausibleModel({}), complete: spy(see, () => "Hm.") } : plausibleModel(style, see);
+  const { predictions } = await evaluate({ items: logs, method, withReference, context: { model, seed: 1 } });
+  const leakingPredictions = predictions.filter((prediction) => leaks(JSON.stringify(prediction), withReference));
+  expect(predictions).toHaveLength(logs.length);
+  return { ...counts, leakingPredictions };
+}
+
+function spy(see: (request: ChatRequest, options: CallOptions | undefined) => void, answer: () => string) {
+  return async (request: ChatRequest, options?: CallOptions): Promise<ChatResponse> => {
+    see(request, options);
+    return { content: answer(), toolCalls: [], finishReason: "stop", model: "spy" };
+  };
+}
+
+const cases = METHODS.filter((method) => method.needs.model).flatMap((method) =>
+  Object.entries(STYLES).map(([style, how]) => ({ id: method.id, method, style, how })),
+);
+
+describe.each(cases)("method $id, $style", ({ method, how }) => {
+  // What cannot be read leads to the same requests as a no, but for few branches: a quarter of the logs takes them all.
+  const logs = how === "unreadable" ? items.filter((_, i) => i % 4 === 0) : items;
+
+  it("says nothing about labels, verdicts or the reference in any request without G", {
+    timeout: 120_000,
+  }, async () => {
+    const { requests, leaking, leakingPredictions } = await watch(method.configure(), false, how, logs);
+    // Binary search has nothing to ask about a log of one step; there is none.
+    expect(requests).toBeGreaterThanOrEqual(logs.length);
+    expect({ leaking, leakingPredictions }).toEqual({ leaking: 0, leakingPredictions: [] });
   });
 
-  it("says the reference with G, and still no label", async () => {
-    const said = await everythingSaid(method.configure(), true);
-    for (const text of said) expect(text.includes(MARK) || text.includes("987654321")).toBe(false);
-    if (method.needs.model) {
-      expect(said.filter((text) => text.includes(REFERENCE))).toHaveLength(items.length);
-    }
+  it("says the reference in every request with G, and still no label", { timeout: 120_000 }, async () => {
+    const { leaking, leakingPredictions, withoutReference } = await watch(method.configure(), true, how, logs);
+    expect({ leaking, leakingPredictions, withoutReference }).toEqual({
+      leaking: 0,
+      leakingPredictions: [],
+      withoutReference: 0,
+    });
   });
+});
+
+describe.each(METHODS.filter((method) => !method.needs.model))("method $id", (method) => {
+  it.each([true, false])("asks nothing and answers without the label (with G: %s)", async (withReference) => {
+    expect(await watch(method.configure(), withReference, {})).toMatchObject({ requests: 0, leakingPredictions: [] });
+  });
+});
+
+it("the watch sees a leak where there is one", async () => {
+  const leaky: ConfiguredMethod = {
+    id: "leaky",
+    title: "",
+    needs: { model: true },
+    options: {},
+    plan: () => NO_CALLS,
+    attribute: async (view, { model }) => {
+      const source = items.find((item) => item.id === view.id)!.trajectory;
+      await model!.complete({
+        messages: [
+          { role: "system", content: "" },
+          { role: "user", content: `Step 0 · Agent: A\n${source.labels[0]!.agent} ${source.task.referenceAnswer}` },
+        ],
+      });
+      return computed("A", 0);
+    },
+  };
+  expect(await watch(leaky, false, {})).toMatchObject({ requests: items.length, leaking: items.length });
 });
 
 describe("the view", () => {

@@ -1,29 +1,23 @@
 import { z } from "zod";
-import type { ChatMessage } from "../../models/chat-model.ts";
-import { defineMethod, type LogCut, requireModel } from "../method.ts";
+import { defineMethod } from "../method.ts";
+import { answerSchema } from "../shared/answer-schema.ts";
+import { explained } from "../shared/answer-text.ts";
+import { openDialogue } from "../shared/dialogue.ts";
+import { logPrompt, promptCharacters } from "../shared/log-prompt.ts";
 import { parseAnswer } from "../shared/parse-answer.ts";
-import { fillPrompt, promptTemplate, runSlots } from "../shared/prompt-template.ts";
-import { renderLog } from "../shared/render-log.ts";
-import { samplingOptions, samplingParameters } from "../shared/sampling-options.ts";
-import { agentsOf, type MethodView } from "../view.ts";
+import { firstSettings, logBudgetOption, structuredOption } from "../shared/prompt-options.ts";
+import { promptTemplate } from "../shared/prompt-template.ts";
+import { samplingOptions } from "../shared/sampling-options.ts";
+import { agentsOf } from "../view.ts";
 
 const ID = "all-at-once";
 
 const optionsSchema = z.strictObject({
   ...samplingOptions,
-  logBudget: z
-    .number()
-    .int()
-    .positive()
-    .optional()
-    .describe("most characters of the log in the prompt; the whole log where unset"),
+  logBudget: logBudgetOption,
+  // The benchmark's baselines answer in text: a schema would make another method of them.
+  structured: structuredOption.default("never"),
 });
-
-function messages(view: MethodView, logBudget: number | undefined): { messages: ChatMessage[]; cut?: LogCut } {
-  const { text, cut } = renderLog(view, logBudget);
-  const filled = fillPrompt(promptTemplate(ID), { ...runSlots(view), log: text });
-  return { messages: filled, ...(cut && { cut }) };
-}
 
 /** One call over the whole log (Zhang et al. 2025, "all-at-once"). */
 export const allAtOnce = defineMethod({
@@ -33,25 +27,19 @@ export const allAtOnce = defineMethod({
   optionsSchema,
   plan: (view, options) => ({
     calls: { low: 1, expected: 1, high: 1 },
-    promptCharacters: messages(view, options.logBudget).messages.reduce((n, m) => n + m.content.length, 0),
+    promptCharacters: promptCharacters(logPrompt(promptTemplate(ID), view, firstSettings(options))),
     completionTokensLimit: options.maxTokens,
   }),
   attribute: async (view, options, context) => {
-    const prompt = messages(view, options.logBudget);
-    const response = await requireModel(context, ID).complete(
-      { messages: prompt.messages, ...samplingParameters(options) },
-      { agent: ID, epoch: context.epoch, ...(context.signal && { signal: context.signal }) },
-    );
-    const { reason, ...answer } = parseAnswer(response.content, agentsOf(view));
-    return {
-      ...answer,
-      evidence: reason === undefined ? [] : [{ text: reason, ...stepOf(answer.step) }],
-      calls: 1,
-      rawOutput: response.content,
-      ...(response.usage && { usage: response.usage }),
-      ...(prompt.cut && { cut: prompt.cut }),
-    };
+    const dialogue = openDialogue(ID, options, context);
+    const response = await dialogue.ask({
+      name: "answer",
+      prompt: (settings) => logPrompt(promptTemplate(ID), view, settings),
+      schema: answerSchema("attribution"),
+    });
+    const parsed = explained(parseAnswer(response.content, agentsOf(view)), response.finishReason);
+    const { reason, ...answer } = parsed;
+    if (reason !== undefined) dialogue.note({ text: reason, ...(answer.step !== null && { step: answer.step }) });
+    return { ...answer, ...dialogue.totals() };
   },
 });
-
-const stepOf = (step: number | null): { step?: number } => (step === null ? {} : { step });

@@ -1,4 +1,5 @@
 import type { ParsePath } from "../method.ts";
+import { jsonObjects, keyName } from "./json-objects.ts";
 
 /** One answer found in a model's output: raw text of its parts and where it ends. */
 export interface AnswerCandidate {
@@ -19,10 +20,11 @@ export function answerCandidates(text: string): AnswerCandidate[] {
   return [...exact, ...labelledAnswers(rest)].sort((a, b) => a.at - b.at);
 }
 
-const AGENT_KEYS = new Set(["agent", "agentname", "agentid", "mistakeagent", "responsibleagent", "faultyagent"]);
+/** Keys under which models name an agent, in the form of `keyName`. */
+export const AGENT_KEYS = new Set(["agent", "agentname", "agentid", "mistakeagent", "responsibleagent", "faultyagent"]);
 const STEP_KEYS = new Set(["step", "stepnumber", "stepid", "stepindex", "mistakestep", "decisivestep", "errorstep"]);
-const REASON_KEYS = new Set(["reason", "explanation", "why"]);
-const keyName = (key: string): string => key.toLowerCase().replace(/[^a-z]/gu, "");
+/** Keys under which models give their reason. */
+export const REASON_KEYS = new Set(["reason", "explanation", "why"]);
 
 /** `<answer>agent | step</answer>`, the last ` | ` splits. */
 function answerTags(text: string): AnswerCandidate[] {
@@ -40,45 +42,9 @@ function answerTags(text: string): AnswerCandidate[] {
   return found;
 }
 
-/** More opening braces than this are not an answer but a program or a log. */
-const MAX_OBJECTS = 64;
-
 /** JSON objects, bare, fenced or nested, that have both an agent and a step. */
 function jsonAnswers(text: string): AnswerCandidate[] {
-  const found: AnswerCandidate[] = [];
-  let tried = 0;
-  for (let open = text.indexOf("{"); open >= 0 && tried < MAX_OBJECTS; tried++) {
-    const end = objectEnd(text, open);
-    const value = end === undefined ? undefined : parsed(text.slice(open, end));
-    if (end !== undefined && value !== undefined) found.push(...answersIn(value, open, end));
-    open = text.indexOf("{", value === undefined || end === undefined ? open + 1 : end);
-  }
-  return found;
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    // Not JSON after all (a Python literal, say): the labelled lines may still read it.
-    return undefined;
-  }
-}
-
-/** Position after the brace that closes the one at `open`, strings respected. */
-function objectEnd(text: string, open: number): number | undefined {
-  let depth = 0;
-  let quoted = false;
-  for (let i = open; i < text.length; i++) {
-    const char = text[i];
-    if (quoted) {
-      if (char === "\\") i++;
-      else if (char === '"') quoted = false;
-    } else if (char === '"') quoted = true;
-    else if (char === "{") depth++;
-    else if (char === "}" && --depth === 0) return i + 1;
-  }
-  return undefined;
+  return jsonObjects(text).flatMap(({ value, at, end }) => answersIn(value, at, end));
 }
 
 function answersIn(value: unknown, at: number, end: number): AnswerCandidate[] {

@@ -1,6 +1,8 @@
 import { normalizeAgent, sameAgent } from "../../trajectory/agent-name.ts";
 import type { ParsePath } from "../method.ts";
-import { type AnswerCandidate, answerCandidates } from "./answer-candidates.ts";
+import { AGENT_KEYS, type AnswerCandidate, answerCandidates, REASON_KEYS } from "./answer-candidates.ts";
+import { answerText, isRefusal, lastAnswerTag } from "./answer-text.ts";
+import { readFields } from "./read-fields.ts";
 
 /** What could be read from a model's free answer. */
 export interface ParsedAnswer {
@@ -14,8 +16,6 @@ export interface ParsedAnswer {
   readonly reason?: string;
 }
 
-const REFUSAL =
-  /\b(?:cannot|can't|can not|could not|unable to|not able to|impossible to|no (?:clear|single|decisive) error)\b|^\s*(?:sorry|i'm sorry|i am sorry|i apologi[sz]e)/iu;
 const NOBODY = new Set(["", "none", "n/a", "na", "null", "unknown", "nobody", "no agent", "-", "?"]);
 
 /**
@@ -26,17 +26,42 @@ const NOBODY = new Set(["", "none", "n/a", "na", "null", "unknown", "nobody", "n
  * @param agents the agents of the run: they settle spelling, and prose is only searched for these
  */
 export function parseAnswer(output: string, agents: readonly string[]): ParsedAnswer {
-  const thinkEnd = output.lastIndexOf("</think>");
-  if (thinkEnd < 0 && output.includes("<think>")) return failure("the output ends inside its reasoning");
-  const text = thinkEnd < 0 ? output : output.slice(thinkEnd + "</think>".length);
-  if (text.trim() === "") return failure("empty output");
-
+  const answer = answerText(output);
+  if ("failure" in answer) return failure(answer.failure);
+  const { text } = answer;
   const candidates = answerCandidates(text);
   const last = candidates.findLast((c) => c.agent !== undefined && c.step !== undefined) ?? candidates.at(-1);
   if (last === undefined) return fromProse(text, agents);
   const answers = new Set(candidates.map((c) => JSON.stringify([cleanAgent(c.agent, agents), readStep(c.step)]))).size;
   return { ...complete(last, agents), ...(answers > 1 && { answers }) };
 }
+
+/** The agent alone, where no step was asked for: under its label, in an answer tag, or the only agent that prose names. */
+export function parseAgent(output: string, agents: readonly string[]): Omit<ParsedAnswer, "step" | "answers"> {
+  const answer = answerText(output);
+  if ("failure" in answer) return noAgent(answer.failure);
+  const { text } = answer;
+  const fields = readFields(text, { agent: [...AGENT_KEYS], reason: [...REASON_KEYS] });
+  const reason = fields?.last.reason;
+  const withReason = reason !== undefined && reason !== "" ? { reason } : {};
+  const tag = lastAnswerTag(text);
+  const raw = fields?.last.agent ?? tag;
+  if (raw !== undefined) {
+    const [line = ""] = raw.split("\n", 1);
+    const clean = cleanAgent(line, agents);
+    const named = mentioned(line.normalize("NFKC").toLowerCase(), agents);
+    const agent = clean !== null && !agents.includes(clean) && named.length === 1 ? (named[0] ?? clean) : clean;
+    if (agent === null) return { ...noAgent("the answer names no agent"), ...withReason };
+    return { agent, parsePath: fields?.last.agent === undefined ? "answer-tag" : fields.path, ...withReason };
+  }
+  const named = mentioned(text.normalize("NFKC").toLowerCase(), agents);
+  const [agent] = named;
+  if (named.length === 1 && agent !== undefined) return { agent, parsePath: "prose", ...withReason };
+  const refused = named.length === 0 && isRefusal(text);
+  return noAgent(refused ? "the model declined to answer" : `prose names ${named.length} agents, not one`);
+}
+
+const noAgent = (parseFailure: string) => ({ agent: null, parsePath: "none" as const, parseFailure });
 
 const failure = (parseFailure: string): ParsedAnswer => ({ agent: null, step: null, parsePath: "none", parseFailure });
 
@@ -86,7 +111,7 @@ function fromProse(text: string, agents: readonly string[]): ParsedAnswer {
   if (named.length === 1 && steps.size === 1 && agent !== undefined && step !== undefined) {
     return { agent, step: Number(step), parsePath: "prose" };
   }
-  if (REFUSAL.test(text)) return failure("the model declined to answer");
+  if (isRefusal(text)) return failure("the model declined to answer");
   return failure(
     named.length === 0 && steps.size === 0
       ? "no answer in the output"

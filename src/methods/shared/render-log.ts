@@ -28,7 +28,8 @@ export function stepHeader(step: Pick<ViewStep, "index" | "agent">): string {
 export function renderLog(view: MethodView, budget = Number.POSITIVE_INFINITY): { text: string; cut?: LogCut } {
   const texts = view.steps.map(stepText);
   const headers = view.steps.map(stepHeader);
-  const frame = headers.reduce((total, header) => total + header.length + 3, 0);
+  // Per step the header and the ends of two lines; an empty line between steps.
+  const frame = Math.max(0, headers.reduce((total, header) => total + header.length + 3, 0) - 1);
   const charactersTotal = frame + texts.reduce((total, text) => total + text.length, 0);
   const assemble = (bodies: readonly string[]): string =>
     headers.map((header, i) => `${header}\n${bodies[i] ?? ""}\n`).join("\n");

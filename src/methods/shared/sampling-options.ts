@@ -8,7 +8,7 @@ export const samplingOptions = {
   maxTokens: z.number().int().positive().default(2048).describe("most completion tokens per call, reasoning included"),
 };
 
-interface Sampling {
+export interface Sampling {
   readonly temperature: number;
   readonly topP?: number | undefined;
   readonly maxTokens: number;

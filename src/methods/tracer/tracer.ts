@@ -1,11 +1,14 @@
 import { z } from "zod";
 import { RootstepError } from "../../errors.ts";
-import type { ChatMessage, ChatResponse } from "../../models/chat-model.ts";
+import type { ChatResponse } from "../../models/chat-model.ts";
 import { parseTracerOutput } from "../../reward/format-gate.ts";
-import { type Attribution, defineMethod, type LogCut } from "../method.ts";
-import { fillPrompt, promptTemplate, runSlots } from "../shared/prompt-template.ts";
-import { renderLog } from "../shared/render-log.ts";
-import { samplingOptions, samplingParameters } from "../shared/sampling-options.ts";
+import { type Attribution, defineMethod } from "../method.ts";
+import { explained } from "../shared/answer-text.ts";
+import { openDialogue } from "../shared/dialogue.ts";
+import { type LogPrompt, logPrompt, promptCharacters } from "../shared/log-prompt.ts";
+import { logBudgetOption } from "../shared/prompt-options.ts";
+import { promptTemplate } from "../shared/prompt-template.ts";
+import { samplingOptions } from "../shared/sampling-options.ts";
 import type { MethodView } from "../view.ts";
 
 const ID = "tracer";
@@ -16,22 +19,12 @@ export const DEFAULT_LOG_BUDGET = 96_000;
 const optionsSchema = z.strictObject({
   ...samplingOptions,
   maxTokens: samplingOptions.maxTokens.default(4096),
-  logBudget: z
-    .number()
-    .int()
-    .positive()
-    .default(DEFAULT_LOG_BUDGET)
-    .describe("most characters of the log in the prompt; long steps keep head and tail"),
+  logBudget: logBudgetOption.default(DEFAULT_LOG_BUDGET),
 });
 
 /** The prompt a tracer is trained and evaluated on, and what of the log was cut. `logBudget` in characters. */
-export function tracerMessages(
-  view: MethodView,
-  logBudget = DEFAULT_LOG_BUDGET,
-): { readonly messages: ChatMessage[]; readonly cut?: LogCut } {
-  const { text, cut } = renderLog(view, logBudget);
-  const messages = fillPrompt(promptTemplate(ID), { ...runSlots(view), log: text });
-  return { messages, ...(cut && { cut }) };
+export function tracerMessages(view: MethodView, logBudget = DEFAULT_LOG_BUDGET): LogPrompt {
+  return logPrompt(promptTemplate(ID), view, { form: "text", logBudget });
 }
 
 /** The output as the policy wrote it: servers with a reasoning parser take the `<think>` element apart. */
@@ -57,10 +50,11 @@ export const tracer = defineMethod({
   optionsSchema,
   plan: (view, options) => ({
     calls: { low: 1, expected: 1, high: 1 },
-    promptCharacters: tracerMessages(view, options.logBudget).messages.reduce((n, m) => n + m.content.length, 0),
+    promptCharacters: promptCharacters(tracerMessages(view, options.logBudget)),
     completionTokensLimit: options.maxTokens,
   }),
-  attribute: async (view, options, { policy, model, seed, epoch, signal }) => {
+  attribute: async (view, options, context) => {
+    const { policy, model, seed, epoch, signal } = context;
     if (policy !== undefined) {
       const rawOutput = await policy.predict(view, { seed, epoch, ...(signal && { signal }) });
       return { ...read(rawOutput), calls: 1, rawOutput };
@@ -68,18 +62,14 @@ export const tracer = defineMethod({
     if (model === undefined) {
       throw new RootstepError("CONFIG_INVALID", { what: "the tracer needs a model or a checkpoint and has neither" });
     }
-    const { messages, cut } = tracerMessages(view, options.logBudget);
-    const response = await model.complete(
-      { messages, ...samplingParameters(options) },
-      { agent: ID, epoch, ...(signal && { signal }) },
-    );
+    const dialogue = openDialogue(ID, options, context);
+    const response = await dialogue.ask({
+      name: "answer",
+      prompt: ({ logBudget }) => tracerMessages(view, logBudget),
+    });
     const rawOutput = tracerOutput(response);
-    return {
-      ...read(rawOutput),
-      calls: 1,
-      rawOutput,
-      ...(response.usage && { usage: response.usage }),
-      ...(cut && { cut }),
-    };
+    const { evidence, ...answer } = explained(read(rawOutput), response.finishReason);
+    for (const remark of evidence) dialogue.note(remark);
+    return { ...answer, ...dialogue.totals(), rawOutput };
   },
 });
