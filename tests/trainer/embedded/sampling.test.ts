@@ -49,6 +49,16 @@ describe("named streams", () => {
     expect(new Set(texts).size).toBe(24);
   });
 
+  test("every prompt of a request has its own stream, over the borders of batches too", async () => {
+    const groups = await rollout(
+      prompts.map(() => prompts[0]!),
+      8,
+    );
+    expect(new Set(groups.map((group) => group.map(({ tokens }) => tokens.join()).join("|"))).size).toBe(
+      prompts.length,
+    );
+  });
+
   test("samples follow the policy: the frequency of the first token is its probability", async () => {
     const [prompt] = prompts;
     const many = (
