@@ -30,8 +30,11 @@ export const synthConfigSchema = z.strictObject({
       strategies: z
         .array(z.string())
         .min(1)
-        .default(["exhaustive"])
+        .default(["bayes"])
         .describe("search strategies; labels come from the first, the others run beside it for comparison"),
+      maxLiveCalls: count
+        .exactOptional()
+        .describe("live calls spent on one failed run at most; it stays undecided when they are used up"),
       analyzerAttempts: count.default(3).describe("corrections asked for per step before the step is passed over"),
       alpha: probability.default(0.05).describe("bound on claiming an effect that is not there, per step"),
       maxBlocks: count.default(100).describe("treated and control reruns per step at most"),

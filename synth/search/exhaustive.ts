@@ -1,12 +1,9 @@
-import { addBlock, type EProcess, emptyEProcess, probabilityOfEffect } from "./e-process.ts";
-import type { ReplayExperiment, SearchSettings, SearchStrategy, StepEvidence } from "./strategy.ts";
+import { examine } from "./examine.ts";
+import type { SearchStrategy, StepEvidence } from "./strategy.ts";
 
 /**
- * The yardstick: t ascending, treated and control reruns in blocks until the e-process passes 1/α (an effect), an effect
- * worth finding has become improbable (none), or the blocks run out (undecided). t* is the first step with an effect; it is
- * confirmed as the earliest only if every step before it was decided.
- *
- * A correction that repeats the recorded action is rerun like any other: that nothing changes is for the outcomes to say.
+ * The yardstick: every step is examined, t ascending. t* is the first step with an effect; it is confirmed as the
+ * earliest only if every step before it was decided.
  */
 export const exhaustive: SearchStrategy = {
   id: "exhaustive",
@@ -25,28 +22,3 @@ export const exhaustive: SearchStrategy = {
     return { verdict: "undecided", evidence };
   },
 };
-
-async function examine(experiment: ReplayExperiment, step: number, settings: SearchSettings): Promise<StepEvidence> {
-  if (!(await experiment.hasCorrection(step))) return evidenceOf(step, emptyEProcess, "no correction");
-  let process = emptyEProcess;
-  while (process.blocks < settings.maxBlocks) {
-    const replicate = process.blocks;
-    const treated = await experiment.rerun("treated", step, replicate);
-    const control = await experiment.rerun("control", step, replicate);
-    process = addBlock(process, treated, control);
-    if (process.eValue >= 1 / settings.alpha) return evidenceOf(step, process, "effect");
-    if (probabilityOfEffect(process, settings.minEffect) < settings.futility)
-      return evidenceOf(step, process, "no effect");
-  }
-  return evidenceOf(step, process, "undecided");
-}
-
-function evidenceOf(step: number, process: EProcess, decision: StepEvidence["decision"]): StepEvidence {
-  return {
-    step,
-    treated: { runs: process.blocks, successes: process.treated },
-    control: { runs: process.blocks, successes: process.control },
-    eValue: process.eValue,
-    decision,
-  };
-}

@@ -1,3 +1,4 @@
+import { isSpent } from "./examine.ts";
 import type { SearchStrategy, StepEvidence } from "./strategy.ts";
 
 /**
@@ -7,10 +8,11 @@ import type { SearchStrategy, StepEvidence } from "./strategy.ts";
 export const paper: SearchStrategy = {
   id: "paper",
   title: "first flip of a single rerun, t ascending (the paper's protocol, no control)",
-  async search(experiment) {
+  async search(experiment, settings) {
     const evidence: StepEvidence[] = [];
     const control = { runs: 0, successes: 0 };
     for (let step = 0; step < experiment.length; step++) {
+      if (isSpent(experiment, settings)) break;
       if (!(await experiment.hasCorrection(step))) {
         evidence.push({ step, treated: control, control, decision: "no correction" });
         continue;

@@ -43,11 +43,18 @@ export interface SearchSettings {
   readonly minEffect: number;
   /** A step is given up when the posterior probability of such an effect falls below this. */
   readonly futility: number;
+  /** Live calls after which a run stays undecided; a rerun or block once begun is finished. Default: the strategy's. */
+  readonly maxLiveCalls?: number;
 }
 
 /** A way to find the decisive step. Resumable because reruns are named, not drawn in order. */
 export interface SearchStrategy {
   readonly id: string;
   readonly title: string;
-  search(experiment: ReplayExperiment, settings: SearchSettings): Promise<SearchResult>;
+  /**
+   * @param prior what another attribution method believes: one weight ≥ 0 per step, of any sum above 0. It may spare
+   *   reruns; strategies that have no use for it ignore it
+   * @throws RootstepError those of the experiment; CONFIG_INVALID for a prior that does not fit the run
+   */
+  search(experiment: ReplayExperiment, settings: SearchSettings, prior?: readonly number[]): Promise<SearchResult>;
 }

@@ -66,7 +66,25 @@ export function searchStrategyConformance(strategy: SearchStrategy): void {
 
     it("has evidence for every step up to the one it names", async () => {
       const { evidence } = await strategy.search(madeExperiment({ seed: 3, length: 8, ...needle(5) }), SETTINGS);
-      expect(evidence.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);
+      const steps = evidence.map(({ step }) => step);
+      expect(steps.slice(0, 6)).toEqual([0, 1, 2, 3, 4, 5]);
+      expect(steps).toEqual([...new Set(steps)].sort((a, b) => a - b));
+    });
+
+    it.each([
+      ["right", [0, 0, 0, 0, 0, 9, 0, 0]],
+      ["wrong", [0, 9, 0, 0, 0, 0, 0, 0]],
+    ])("names the same step with a prior that is %s", async (_, prior) => {
+      const result = await strategy.search(madeExperiment({ seed: 1, length: 8, ...needle(5) }), SETTINGS, prior);
+      expect(result.step).toBe(5);
+    });
+
+    it.each([0, 3, 20])("stops where its live calls are spent: %i, and a block at most", async (maxLiveCalls) => {
+      const made = { seed: 5, length: 8, treated: () => 0.03, control: () => 0.03 };
+      const experiment = madeExperiment(made);
+      const result = await strategy.search(experiment, { ...SETTINGS, maxLiveCalls });
+      expect(result).toMatchObject({ verdict: "undecided" });
+      expect(experiment.asked.length).toBeLessThanOrEqual(maxLiveCalls + 1);
     });
 
     it("passes errors of a rerun on", async () => {

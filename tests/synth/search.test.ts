@@ -40,6 +40,6 @@ describe("exhaustive", () => {
 
 describe("the registry", () => {
   it("names the known strategies when asked for another", () => {
-    expect(() => searchStrategyById("bogus")).toThrow(/known: exhaustive, paper/u);
+    expect(() => searchStrategyById("bogus")).toThrow(/known: exhaustive, paper, bayes/u);
   });
 });
