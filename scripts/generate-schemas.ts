@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { evalConfigSchema } from "../src/cli/eval.ts";
+import { evalFileSchema } from "../src/evaluation/config.ts";
 import { shippedPath } from "../src/package-root.ts";
 import { labelSchema, trajectorySchema } from "../src/trajectory/schema.ts";
 import { synthConfigSchema } from "../synth/pipeline/config.ts";
@@ -16,7 +16,7 @@ const SCHEMAS = {
   label: labelSchema,
   "synth-config": synthConfigSchema,
   "train-config": trainConfigSchema,
-  "eval-config": evalConfigSchema,
+  "eval-config": evalFileSchema,
 } satisfies Record<string, z.ZodType>;
 
 /** File name → content of every generated schema. */

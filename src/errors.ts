@@ -64,6 +64,11 @@ export const CATALOGUE = {
   ),
   DATA_UNKNOWN_FORMAT: entry("user", EXIT.usage, "Name the format with --format; `rootstep list formats` shows them."),
   DATA_CHECKSUM: entry("machine", EXIT.failed, "The shipped file was changed; restore it with `git checkout -- data`."),
+  DATA_VERSION: entry(
+    "user",
+    EXIT.failed,
+    "Score with the data that the run was made on, or pass --force to go on all the same: the result is marked.",
+  ),
   DATA_DUPLICATE_ID: entry("user", EXIT.failed, "Give every trajectory an id of its own."),
   LABEL_OUTSIDE: entry(
     "user",
@@ -141,6 +146,17 @@ export const CATALOGUE = {
     "system under test",
     EXIT.failed,
     "The program made more calls than the tape holds; it is not replayable.",
+  ),
+  TAPE_VERSION: entry("user", EXIT.usage, "Replay the tape with the version of rootstep that recorded it."),
+  TAPE_DAMAGED: entry(
+    "user",
+    EXIT.failed,
+    "The tape was edited or cut after it was recorded: copy it again or record anew; `rootstep replay validate` lists every fault.",
+  ),
+  NO_CALLS: entry(
+    "system under test",
+    EXIT.failed,
+    "Let the program read its base URL from OPENAI_BASE_URL and its key from OPENAI_API_KEY.",
   ),
   SYSTEM_FAILED: entry(
     "system under test",

@@ -2,7 +2,10 @@ import type { AnyCommand } from "./command.ts";
 import { dataAudit, dataValidate } from "./data.ts";
 import { demo } from "./demo.ts";
 import { evalRun, evalScore } from "./eval.ts";
+import { evalCompare } from "./eval-compare.ts";
 import { list } from "./list.ts";
+import { record } from "./record.ts";
+import { replay } from "./replay.ts";
 import { simulate } from "./simulate.ts";
 import { synthRun } from "./synth.ts";
 import { trainRunCommand } from "./train.ts";
@@ -11,9 +14,12 @@ import { trainRunCommand } from "./train.ts";
 export const commands: readonly AnyCommand[] = [
   synthRun,
   simulate,
+  record,
+  replay,
   trainRunCommand,
   evalRun,
   evalScore,
+  evalCompare,
   dataAudit,
   dataValidate,
   list,

@@ -17,6 +17,13 @@ export interface World {
   readonly stderr: NodeJS.WriteStream;
 }
 
+const PARSER = {
+  "camel-case-expansion": false,
+  "dot-notation": false,
+  "duplicate-arguments-array": false,
+  "parse-positional-numbers": false, // `-- python3 app.py 007` is passed on as it is
+} as const;
+
 /** Runs one command line. @returns its exit code; errors are printed, never thrown. */
 export async function main(argv: readonly string[], world: World): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok;
@@ -33,7 +40,7 @@ export async function main(argv: readonly string[], world: World): Promise<ExitC
     .recommendCommands()
     .wrap(Math.min(120, world.stderr.columns ?? 120))
     .exitProcess(false)
-    .parserConfiguration({ "camel-case-expansion": false, "dot-notation": false, "duplicate-arguments-array": false })
+    .parserConfiguration(PARSER)
     .option("json", { type: "boolean", describe: "results as one JSON document; no progress" })
     .fail((message, error) => {
       throw error ?? new RootstepError("USAGE", { what: message.replace(/\n+/gu, " "), where: argv.join(" ") });
@@ -113,9 +120,13 @@ function addOne(
     usage,
     command.describe,
     (builder) => {
+      const lists = positionals.some(({ type }) => type === "array");
+      // yargs hands a positional list over as one flag per word, and would keep the last word only.
+      if (lists) builder.parserConfiguration({ ...PARSER, "duplicate-arguments-array": true });
       for (const argument of command.arguments ?? []) {
         const { name, describe, type, choices } = argument;
-        const options = { describe, type, ...(choices === undefined ? {} : { choices: [...choices] }) };
+        const last = lists && type !== "array" ? { coerce: lastGiven } : {};
+        const options = { describe, type, ...(choices === undefined ? {} : { choices: [...choices] }), ...last };
         if (argument.positional === true && type !== "array") builder.positional(name, { ...options, type });
         else if (argument.positional === true) builder.positional(name, { describe, array: true, type: "string" });
         else
@@ -142,6 +153,9 @@ function addOne(
     (parsed) => run(command, parsed),
   );
 }
+
+/** Of a flag given twice the last one counts. */
+const lastGiven = (given: unknown): unknown => (Array.isArray(given) ? given.at(-1) : given);
 
 function verbOf(command: AnyCommand): string {
   return command.name.split(" ")[0] ?? command.name;

@@ -1,4 +1,4 @@
-import { type RandomStream, stream } from "../random.ts";
+import { stream } from "../random.ts";
 import type { Interval } from "./statistics.ts";
 
 /** One observed value and the cluster (question, group of tasks) it belongs to. */
@@ -34,26 +34,30 @@ function quantile(sorted: Float64Array, q: number): number {
   return low + (high - low) * (position - below);
 }
 
-/** Sum and size of each cluster, in an order that does not depend on the order of the values. */
-function clusterSums(values: readonly ClusteredValue[]): { readonly sums: Float64Array; readonly sizes: Float64Array } {
-  const byCluster = new Map<string, { sum: number; size: number }>();
-  for (const { value, cluster } of values) {
-    const entry = byCluster.get(cluster) ?? { sum: 0, size: 0 };
-    byCluster.set(cluster, { sum: entry.sum + value, size: entry.size + 1 });
-  }
-  const entries = [...byCluster].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, entry]) => entry);
-  return { sums: Float64Array.from(entries, (e) => e.sum), sizes: Float64Array.from(entries, (e) => e.size) };
+/** One piece of evidence with a value in each of several columns. */
+export interface ClusteredRow {
+  readonly cluster: string;
+  readonly values: readonly number[];
 }
 
-function resampledMean(sums: Float64Array, sizes: Float64Array, random: RandomStream): number {
-  let sum = 0;
-  let size = 0;
-  for (let draw = 0; draw < sums.length; draw++) {
-    const cluster = random.int(sums.length);
-    sum += sums[cluster] ?? 0;
-    size += sizes[cluster] ?? 0;
+/** Sums (cluster by cluster, columns inside) and sizes, in an order that does not depend on the order of the rows. */
+function clusterSums(rows: readonly ClusteredRow[], columns: number) {
+  const byCluster = new Map<string, { sums: Float64Array; size: number }>();
+  for (const { values, cluster } of rows) {
+    let entry = byCluster.get(cluster);
+    if (entry === undefined) {
+      entry = { sums: new Float64Array(columns), size: 0 };
+      byCluster.set(cluster, entry);
+    }
+    for (let c = 0; c < columns; c++) entry.sums[c] = (entry.sums[c] ?? 0) + (values[c] ?? 0);
+    entry.size += 1;
   }
-  return sum / size;
+  const entries = [...byCluster].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, entry]) => entry);
+  const sums = new Float64Array(entries.length * columns);
+  entries.forEach((entry, position) => {
+    sums.set(entry.sums, position * columns);
+  });
+  return { sums, sizes: Float64Array.from(entries, (entry) => entry.size) };
 }
 
 /**
@@ -63,20 +67,59 @@ function resampledMean(sums: Float64Array, sizes: Float64Array, random: RandomSt
  * @throws RangeError without values
  */
 export function clusteredMean(values: readonly ClusteredValue[], settings: BootstrapSettings): ClusteredMean {
-  if (values.length === 0) throw new RangeError("no mean of no values");
-  const { sums, sizes } = clusterSums(values);
+  const rows = values.map(({ value, cluster }) => ({ cluster, values: [value] }));
+  const [mean] = clusteredMeans(rows, 1, settings);
+  if (mean === undefined) throw new RangeError("no mean of no values");
+  return mean;
+}
+
+/**
+ * `clusteredMean` of several columns over the same rows. Each column gets what it would get alone: the draws depend on
+ * the clusters only, and are made once.
+ *
+ * @throws RangeError without rows
+ */
+export function clusteredMeans(
+  rows: readonly ClusteredRow[],
+  columns: number,
+  settings: BootstrapSettings,
+): ClusteredMean[] {
+  if (rows.length === 0) throw new RangeError("no mean of no values");
+  const { sums, sizes } = clusterSums(rows, columns);
   const random = stream(settings.seed, "clustered-bootstrap");
-  const means = new Float64Array(settings.resamples ?? DEFAULT_RESAMPLES);
-  for (let r = 0; r < means.length; r++) means[r] = resampledMean(sums, sizes, random);
-  means.sort();
-  const centre = means.reduce((total, mean) => total + mean, 0) / means.length;
-  const squares = means.reduce((total, mean) => total + (mean - centre) ** 2, 0);
+  const resamples = settings.resamples ?? DEFAULT_RESAMPLES;
+  const means = Array.from({ length: columns }, () => new Float64Array(resamples));
+  const drawn = new Float64Array(columns);
+  for (let r = 0; r < resamples; r++) {
+    drawn.fill(0);
+    let size = 0;
+    for (let draw = 0; draw < sizes.length; draw++) {
+      const cluster = random.int(sizes.length);
+      size += sizes[cluster] ?? 0;
+      for (let c = 0; c < columns; c++) drawn[c] = (drawn[c] ?? 0) + (sums[cluster * columns + c] ?? 0);
+    }
+    for (let c = 0; c < columns; c++) {
+      const column = means[c];
+      if (column !== undefined) column[r] = (drawn[c] ?? 0) / size;
+    }
+  }
+  return means.map((column, c) => {
+    let total = 0;
+    for (let cluster = 0; cluster < sizes.length; cluster++) total += sums[cluster * columns + c] ?? 0;
+    return summary(total / rows.length, column, sizes.length, rows.length);
+  });
+}
+
+function summary(mean: number, resampled: Float64Array, clusters: number, n: number): ClusteredMean {
+  resampled.sort();
+  const centre = resampled.reduce((total, value) => total + value, 0) / resampled.length;
+  const squares = resampled.reduce((total, value) => total + (value - centre) ** 2, 0);
   return {
-    mean: sums.reduce((total, sum) => total + sum, 0) / values.length,
-    interval: { low: quantile(means, 0.025), high: quantile(means, 0.975) },
-    standardError: Math.sqrt(squares / Math.max(1, means.length - 1)),
-    clusters: sums.length,
-    n: values.length,
+    mean,
+    interval: { low: quantile(resampled, 0.025), high: quantile(resampled, 0.975) },
+    standardError: Math.sqrt(squares / Math.max(1, resampled.length - 1)),
+    clusters,
+    n,
   };
 }
 

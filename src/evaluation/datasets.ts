@@ -39,6 +39,8 @@ interface LoadSettings {
   readonly clean?: boolean | undefined;
   /** Goes on past records that cannot be read and reports them; without it the first ends the loading. */
   readonly skipBad?: boolean | undefined;
+  /** What a Who&When-like source counts its first step as; the release counts from 0. */
+  readonly indexBase?: 0 | 1 | undefined;
 }
 
 /**
@@ -73,6 +75,12 @@ export async function loadTrajectoryFiles(
   const problems: DatasetProblem[] = [];
   for (const file of files) {
     const format = await detectFormat(file);
+    if (settings.indexBase !== undefined && format.id !== "who-and-when") {
+      throw new RootstepError("CONFIG_INVALID", {
+        what: `an index base is given, but ${format.id} says itself how steps are counted`,
+        where: file,
+      });
+    }
     const part = await read(format.id, file, settings);
     located.push(...part.located);
     problems.push(...part.problems);
@@ -106,7 +114,8 @@ async function read(
     const kind = outside ? "label-outside" : "bad-record";
     problems.push({ kind, dropped: true, where: error.where ?? source, message: error.what });
   };
-  for await (const record of formatById(formatId).read(source, { onBad })) located.push(record);
+  const { indexBase } = settings;
+  for await (const record of formatById(formatId).read(source, { onBad, indexBase })) located.push(record);
   return { located, problems };
 }
 

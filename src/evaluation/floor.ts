@@ -15,6 +15,7 @@ export interface Floor {
     | "random-agent"
     | "most-talkative-agent"
     | "most-talkative-agent-without"
+    | "most-talkative-by-characters"
     | "layout-mode-step"
     | "layout-mode-agent";
   readonly column: "step" | "agent";
@@ -27,6 +28,8 @@ export interface Floor {
   readonly detail: string;
   /** Knows part of the label: printed, but no bar that a result has to clear. */
   readonly oracle: boolean;
+  /** A floor of our own making, stronger than the field's: printed, but no bar. */
+  readonly ours?: true;
 }
 
 /** The step that lies within the tolerance of most labels; the smallest of equals. */

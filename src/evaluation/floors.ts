@@ -1,15 +1,15 @@
 import { mostTalkative } from "../methods/shared/most-talkative.ts";
 import { agentsOf } from "../methods/view.ts";
-import { sameAgent } from "../trajectory/agent-name.ts";
+import { normalizeAgent, sameAgent } from "../trajectory/agent-name.ts";
 import type { EvaluationItem } from "./datasets.ts";
 import { bestConstant, type Floor, mostFrequentAgent, TOLERANCES, type Tolerance } from "./floor.ts";
 import { layoutFloors } from "./layout-floor.ts";
 
 export interface FloorSettings {
   /** Left out of the second most-talkative floor: it runs code and is seldom blamed. */
-  readonly withoutAgents?: readonly string[];
+  readonly withoutAgents?: readonly string[] | undefined;
   /** Labelled runs to learn the layout floors from; without them there are none. */
-  readonly train?: readonly EvaluationItem[];
+  readonly train?: readonly EvaluationItem[] | undefined;
 }
 
 const DEFAULT_WITHOUT = ["Computer_terminal"];
@@ -22,7 +22,8 @@ const DEFAULT_WITHOUT = ["Computer_terminal"];
  * - the true agent's first turn (an oracle: the label names the agent);
  * - constant agent: the most blamed name (first by name of equals);
  * - random agent: uniform over the distinct agents of the log, the user's or tool's turns included, its expectation;
- * - most talkative agent: most turns; of k that tie each counts 1/k; once more with some agents left out;
+ * - most talkative agent: most turns; of k that tie each counts 1/k; once more with some agents left out; and, a floor of
+ *   our own that beats these on Who&When, most characters with the same agents left out;
  * - with training runs: per layout (the sequence of agents) the most frequent label.
  */
 export function floorsFor(items: readonly EvaluationItem[], settings: FloorSettings = {}): Floor[] {
@@ -42,7 +43,7 @@ export function highestFloor(
   tolerance: Tolerance = 0,
 ): Floor | undefined {
   return floors
-    .filter((floor) => floor.column === column && floor.tolerance === tolerance && !floor.oracle)
+    .filter((floor) => floor.column === column && floor.tolerance === tolerance && !floor.oracle && floor.ours !== true)
     .reduce<Floor | undefined>(
       (best, floor) => (best === undefined || floor.value > best.value ? floor : best),
       undefined,
@@ -139,5 +140,25 @@ function agentFloors(items: readonly EvaluationItem[], without: readonly string[
       mean(items, (item) => draw(mostTalkative(item.trajectory, without), item)),
       `most turns, without ${without.join(", ")}`,
     ),
+    {
+      ...floor(
+        "most-talkative-by-characters",
+        mean(items, (item) => draw(mostCharacters(item, without), item)),
+        `most characters, without ${without.join(", ")}`,
+      ),
+      ours: true,
+    },
   ];
+}
+
+/** The agents that write most, all that tie. */
+function mostCharacters({ trajectory }: EvaluationItem, exclude: readonly string[]): string[] {
+  const excluded = new Set(exclude.map(normalizeAgent));
+  const characters = new Map<string, number>();
+  for (const { agent, content } of trajectory.steps) {
+    const key = normalizeAgent(agent);
+    if (!excluded.has(key)) characters.set(key, (characters.get(key) ?? 0) + content.length);
+  }
+  const most = Math.max(0, ...characters.values());
+  return [...characters].filter(([, count]) => count === most).map(([agent]) => agent);
 }

@@ -39,7 +39,7 @@ export type Prediction = z.infer<typeof predictionSchema>;
 
 /** Identifies a prediction inside a run. */
 export function predictionKey(prediction: Pick<Prediction, "itemId" | "epoch">): string {
-  return JSON.stringify([prediction.itemId, prediction.epoch]);
+  return `${prediction.epoch} ${prediction.itemId}`;
 }
 
 /** In the order of the items, epochs inside; the same whatever the concurrency. Ids that are no items come last. */

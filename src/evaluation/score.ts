@@ -1,7 +1,10 @@
-import { clusteredMean, DEFAULT_RESAMPLES } from "./bootstrap.ts";
+import type { Prices } from "../models/budget.ts";
+import { type BootstrapSettings, clusteredMeans, DEFAULT_RESAMPLES } from "./bootstrap.ts";
+import { type Cost, costOf } from "./cost.ts";
 import type { EvaluationItem } from "./datasets.ts";
+import { type Hits, hitScorer, MEASURES, PARSE_FAILED } from "./hits.ts";
 import { type Prediction, predictionKey } from "./prediction.ts";
-import { LATE_STEP, officialCompat, type Scorer, strict, withinSteps } from "./scorers.ts";
+import { LATE_STEP } from "./scorers.ts";
 import { type Interval, wilsonInterval } from "./statistics.ts";
 
 /** A share with everything one needs to read it. */
@@ -37,29 +40,28 @@ export interface CompatCells {
 
 export interface GroupScores {
   readonly items: number;
+  /** Logs × epochs that a complete run has here; cells count what is there. */
+  readonly planned: number;
   readonly strict: StrictCells;
   readonly officialCompat: CompatCells;
   /** Outputs that could not be read in full; counted as wrong. */
   readonly parseFailures: Cell;
   /** Failed model calls by code; counted as wrong. */
   readonly errors: Readonly<Record<string, number>>;
+  readonly cost: Cost;
 }
 
 export interface Scores extends GroupScores {
   readonly epochs: number;
-  /** Predictions that are not there (an unfinished run); not counted anywhere. */
+  /** Predictions that are not there (an unfinished run, lines taken out); not counted anywhere. */
   readonly missing: number;
+  /** Predictions for ids that are no items, or for epochs that the run does not have; not counted anywhere. */
+  readonly unknown: { readonly count: number; readonly ids: readonly string[] };
+  /** Lines that a later line for the same log and epoch replaces: the later one counts. */
+  readonly superseded: number;
   readonly byGroup: Readonly<Record<string, GroupScores>>;
   readonly parsePaths: Readonly<Record<string, number>>;
   readonly parseFailureReasons: Readonly<Record<string, number>>;
-  readonly cost: {
-    readonly calls: number;
-    readonly promptTokens: number;
-    readonly completionTokens: number;
-    /** Predictions with calls whose server reported no usage: the token sums lack them. */
-    readonly withoutUsage: number;
-    readonly seconds: number;
-  };
   /** Predictions whose log was cut to fit. */
   readonly cut: number;
 }
@@ -70,14 +72,27 @@ export interface ScoreSettings {
   readonly resamples?: number | undefined;
   /** Columns of the table; an item's subset unless told. */
   readonly groupBy?: ((item: EvaluationItem) => string) | undefined;
+  /** Repetitions that the run has per log; unless told, as many as the predictions show. */
+  readonly epochs?: number | undefined;
+  /** Per million tokens; without them the cost in money is not known. */
+  readonly prices?: Prices | undefined;
 }
 
-interface Pair {
+interface Scored {
   readonly item: EvaluationItem;
   readonly prediction: Prediction;
+  /** The item's question, and the columns of `Hits`: what the bootstrap resamples. */
+  readonly cluster: string;
+  readonly values: Hits;
 }
 
-/** Scores predictions against the labels of their items; no model is asked. Predictions of other items are left out. */
+/** How many unknown ids are named. */
+const NAMED_IDS = 10;
+
+/**
+ * Scores predictions against the labels of their items; no model is asked. Of several lines for one log and epoch the last
+ * counts. Lines for other items or epochs are counted apart and nowhere else.
+ */
 export function scorePredictions(
   items: readonly EvaluationItem[],
   predictions: readonly Prediction[],
@@ -85,91 +100,93 @@ export function scorePredictions(
 ): Scores {
   const byId = new Map(items.map((item) => [item.id, item]));
   const latest = new Map(predictions.map((prediction) => [predictionKey(prediction), prediction]));
-  const pairs = [...latest.values()].flatMap((prediction): Pair[] => {
+  const score = hitScorer();
+  const scored: Scored[] = [];
+  const strangers: Prediction[] = [];
+  for (const prediction of latest.values()) {
     const item = byId.get(prediction.itemId);
-    return item === undefined ? [] : [{ item, prediction }];
-  });
-  const epochs = 1 + Math.max(0, ...pairs.map((pair) => pair.prediction.epoch));
-  const cell = cellMaker(epochs, settings);
+    if (item === undefined || prediction.epoch >= (settings.epochs ?? Number.POSITIVE_INFINITY)) {
+      strangers.push(prediction);
+    } else scored.push({ item, prediction, cluster: item.groupId, values: score(item, prediction) });
+  }
+  const epochs = settings.epochs ?? scored.reduce((most, { prediction }) => Math.max(most, prediction.epoch + 1), 1);
   const groupBy = settings.groupBy ?? ((item: EvaluationItem) => item.subset);
-  const groups = [...new Set(items.map(groupBy))];
-  const made = pairs.map((pair) => pair.prediction);
-  const sum = (of: (prediction: Prediction) => number): number => made.reduce((total, p) => total + of(p), 0);
+  const bootstrap = { seed: settings.seed ?? 0, resamples: settings.resamples ?? DEFAULT_RESAMPLES };
+  const scoresOf = (those: readonly Scored[], of: readonly EvaluationItem[]): GroupScores =>
+    groupScores(those, of.length * epochs, epochs, bootstrap, settings.prices);
+  const groups = new Map<string, { items: EvaluationItem[]; scored: Scored[] }>();
+  for (const item of items) {
+    const name = groupBy(item);
+    const group = groups.get(name) ?? { items: [], scored: [] };
+    group.items.push(item);
+    groups.set(name, group);
+  }
+  for (const one of scored) groups.get(groupBy(one.item))?.scored.push(one);
+  const made = scored.map(({ prediction }) => prediction);
   return {
-    ...groupScores(pairs, cell),
+    ...scoresOf(scored, items),
     epochs,
-    missing: items.length * epochs - pairs.length,
-    byGroup: Object.fromEntries(
-      groups.map((group) => [
-        group,
-        groupScores(
-          pairs.filter((pair) => groupBy(pair.item) === group),
-          cell,
-        ),
-      ]),
-    ),
+    missing: items.length * epochs - scored.length,
+    unknown: {
+      count: strangers.length,
+      ids: [...new Set(strangers.map((stranger) => stranger.itemId))].sort().slice(0, NAMED_IDS),
+    },
+    superseded: predictions.length - latest.size,
+    byGroup: Object.fromEntries([...groups].map(([name, group]) => [name, scoresOf(group.scored, group.items)])),
     parsePaths: countBy(made, (p) => p.parsePath),
     parseFailureReasons: countBy(made, (p) => p.parseFailure),
-    cost: {
-      calls: sum((p) => p.calls),
-      promptTokens: sum((p) => p.usage?.promptTokens ?? 0),
-      completionTokens: sum((p) => p.usage?.completionTokens ?? 0),
-      withoutUsage: made.filter((p) => p.calls > 0 && p.usage === undefined).length,
-      seconds: sum((p) => p.latencyMs) / 1000,
-    },
     cut: made.filter((p) => p.cut !== undefined).length,
   };
 }
 
-type CellMaker = (pairs: readonly Pair[], hit: (pair: Pair) => boolean) => Cell;
-
-function cellMaker(epochs: number, settings: ScoreSettings): CellMaker {
-  return (pairs, hit) => {
-    const n = pairs.length;
-    const hits = pairs.filter(hit).length;
-    if (n === 0) return { hits, n, value: null, wilson: null, clustered: null };
-    if (epochs === 1) return { hits, n, value: hits / n, wilson: wilsonInterval(hits, n), clustered: null };
-    const values = pairs.map((pair) => ({ value: hit(pair) ? 1 : 0, cluster: pair.item.groupId }));
-    const { interval } = clusteredMean(values, {
-      seed: settings.seed ?? 0,
-      resamples: settings.resamples ?? DEFAULT_RESAMPLES,
-    });
-    return { hits, n, value: hits / n, wilson: null, clustered: interval };
-  };
-}
-
-function groupScores(pairs: readonly Pair[], cell: CellMaker): GroupScores {
-  const late = pairs.filter((pair) => pair.item.label.step >= LATE_STEP);
-  const near = (tolerance: number): Cell =>
-    cell(pairs, (pair) => withinSteps(pair.prediction, pair.item.label, tolerance));
+function groupScores(
+  scored: readonly Scored[],
+  planned: number,
+  epochs: number,
+  bootstrap: BootstrapSettings,
+  prices: Prices | undefined,
+): GroupScores {
+  const made = scored.map(({ prediction }) => prediction);
+  const late = scored.filter(({ item }) => item.label.step >= LATE_STEP);
+  const all = cells(scored, PARSE_FAILED + 1, epochs, bootstrap);
+  // Step and agent, the first two columns.
+  const lateCells = cells(late, 2, epochs, bootstrap);
+  const named = (name: (typeof MEASURES)[number]): Cell => all[MEASURES.indexOf(name)] ?? NOTHING;
   return {
-    items: new Set(pairs.map((pair) => pair.item.id)).size,
+    items: new Set(scored.map(({ item }) => item.id)).size,
+    planned,
     strict: {
-      ...scorerCells(pairs, strict, cell),
-      within1: near(1),
-      within2: near(2),
-      within3: near(3),
-      lateStep: cell(late, (pair) => strict.step(pair.prediction, pair.item.label)),
-      lateAgent: cell(late, (pair) => strict.agent(pair.prediction, pair.item.label)),
+      agent: named("agent"),
+      step: named("step"),
+      both: named("both"),
+      within1: named("within1"),
+      within2: named("within2"),
+      within3: named("within3"),
+      lateStep: lateCells[MEASURES.indexOf("step")] ?? NOTHING,
+      lateAgent: lateCells[MEASURES.indexOf("agent")] ?? NOTHING,
     },
-    officialCompat: scorerCells(pairs, officialCompat, cell),
-    parseFailures: cell(pairs, (pair) => pair.prediction.parseFailure !== undefined),
-    errors: countBy(
-      pairs.map((pair) => pair.prediction),
-      (prediction) => prediction.error?.code,
-    ),
+    officialCompat: { agent: named("compatAgent"), step: named("compatStep"), both: named("compatBoth") },
+    parseFailures: all[PARSE_FAILED] ?? NOTHING,
+    errors: countBy(made, (prediction) => prediction.error?.code),
+    cost: costOf(made, prices),
   };
 }
 
-function scorerCells(pairs: readonly Pair[], scorer: Scorer, cell: CellMaker): CompatCells {
-  return {
-    agent: cell(pairs, (pair) => scorer.agent(pair.prediction, pair.item.label)),
-    step: cell(pairs, (pair) => scorer.step(pair.prediction, pair.item.label)),
-    both: cell(
-      pairs,
-      (pair) => scorer.agent(pair.prediction, pair.item.label) && scorer.step(pair.prediction, pair.item.label),
-    ),
-  };
+const NOTHING: Cell = { hits: 0, n: 0, value: null, wilson: null, clustered: null };
+
+/** A cell for each of the first so many columns of `Hits`, over the same predictions. */
+function cells(scored: readonly Scored[], columns: number, epochs: number, bootstrap: BootstrapSettings): Cell[] {
+  const n = scored.length;
+  if (n === 0) return Array.from({ length: columns }, () => NOTHING);
+  const hits = Array.from({ length: columns }, () => 0);
+  for (const { values } of scored) {
+    for (let c = 0; c < columns; c++) hits[c] = (hits[c] ?? 0) + (values[c] ?? 0);
+  }
+  if (epochs === 1) {
+    return hits.map((sum) => ({ hits: sum, n, value: sum / n, wilson: wilsonInterval(sum, n), clustered: null }));
+  }
+  const intervals = clusteredMeans(scored, columns, bootstrap).map(({ interval }) => interval);
+  return hits.map((sum, c) => ({ hits: sum, n, value: sum / n, wilson: null, clustered: intervals[c] ?? null }));
 }
 
 function countBy<T>(values: readonly T[], key: (value: T) => string | undefined): Record<string, number> {

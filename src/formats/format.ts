@@ -17,6 +17,11 @@ export interface ReadOptions {
   readonly onLoss?: ((loss: Loss) => void) | undefined;
   /** Longer records are bad. Default 64 MiB. */
   readonly maxRecordBytes?: number | undefined;
+  /**
+   * What the source counts its first step as, for a source whose format does not say it: labels are converted to 0-based
+   * and the conversion is recorded. Only read by formats that are found with either base (Who&When and folders like it).
+   */
+  readonly indexBase?: 0 | 1 | undefined;
 }
 
 export interface WriteOptions {

@@ -1,5 +1,7 @@
 import { stat } from "node:fs/promises";
 import { RootstepError } from "../errors.ts";
+import { detectAgentRx } from "./agentrx/detect.ts";
+import { readAgentRx } from "./agentrx/read.ts";
 import { onFile } from "./files.ts";
 import type { TrajectoryFormat } from "./format.ts";
 import { detectTracerTraj } from "./tracertraj/detect.ts";
@@ -26,6 +28,13 @@ export const formats: readonly TrajectoryFormat[] = [
     detect: detectWhoAndWhen,
     read: readWhoAndWhen,
     write: writeWhoAndWhen,
+  },
+  {
+    id: "agentrx",
+    title: "AgentRx: the data folder of the release (ground_truth/, magentic_dataset/, tau_retail/)",
+    direction: "in",
+    detect: detectAgentRx,
+    read: readAgentRx,
   },
 ];
 

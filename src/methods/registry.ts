@@ -1,4 +1,4 @@
-import { RootstepError } from "../errors.ts";
+import { byId } from "../registry.ts";
 import { a2p } from "./a2p/a2p.ts";
 import { allAtOnce } from "./all-at-once/all-at-once.ts";
 import { binarySearch } from "./binary-search/binary-search.ts";
@@ -31,9 +31,5 @@ export const METHODS: readonly AttributionMethod[] = [
 
 /** @throws RootstepError UNKNOWN_NAME with the known ids */
 export function methodById(id: string): AttributionMethod {
-  const method = METHODS.find((candidate) => candidate.id === id);
-  if (method !== undefined) return method;
-  throw new RootstepError("UNKNOWN_NAME", {
-    what: `no attribution method is called "${id}"; known: ${METHODS.map((known) => known.id).join(", ")}`,
-  });
+  return byId(METHODS, id, "attribution method", "setting method");
 }

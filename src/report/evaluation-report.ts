@@ -1,7 +1,9 @@
+import type { Cost } from "../evaluation/cost.ts";
 import type { Floor } from "../evaluation/floor.ts";
 import { highestFloor } from "../evaluation/floors.ts";
 import { belowFloor } from "../evaluation/references.ts";
 import type { Cell, GroupScores, Scores } from "../evaluation/score.ts";
+import { moneyText, tokensText } from "./comparison-cells.ts";
 import { textTable } from "./table.ts";
 
 /** Floors of each column of a table. */
@@ -18,7 +20,12 @@ export function cellText(cell: Cell): string {
 }
 
 /** Both scorers' figures per subset, with the floor of each column and a mark where the result lies below it. */
-export function evaluationTable(title: string, scores: Scores, floors: FloorsByGroup): string {
+export function evaluationTable(
+  title: string,
+  scores: Scores,
+  floors: FloorsByGroup,
+  marks: readonly string[] = [],
+): string {
   const groups = Object.entries(scores.byGroup);
   const row = (
     name: string,
@@ -43,22 +50,46 @@ export function evaluationTable(title: string, scores: Scores, floors: FloorsByG
     row("official-compat: agent", ({ officialCompat }) => officialCompat.agent),
     row("parse failures", ({ parseFailures }) => parseFailures),
   ];
-  const { cost } = scores;
+  const costs = [...groups, ...(groups.length > 1 ? [["in all", scores] as const] : [])].map(([group, one]) =>
+    costRow(group, one),
+  );
+  const counted = scores.planned - scores.missing;
   const remarks = [
-    `cost: ${cost.calls} calls, ${cost.promptTokens} prompt and ${cost.completionTokens} completion tokens${cost.withoutUsage > 0 ? ` (${cost.withoutUsage} calls without reported usage)` : ""}, ${cost.seconds.toFixed(1)} s`,
-    ...(scores.missing > 0 ? [`unfinished: ${scores.missing} predictions are missing and not counted`] : []),
-    ...Object.entries(errorsOf(scores)).map(
+    `${counted} of ${scores.planned} predictions${scores.missing > 0 ? `: unfinished, ${scores.missing} are missing and not counted` : ""}`,
+    ...(scores.unknown.count > 0
+      ? [
+          `${scores.unknown.count} predictions are for ids or epochs that the run does not have (${scores.unknown.ids.join(", ")}): not counted`,
+        ]
+      : []),
+    ...(scores.superseded > 0 ? [`${scores.superseded} lines replaced by later ones for the same log and epoch`] : []),
+    costLine(scores.cost),
+    ...Object.entries(scores.errors).map(
       ([code, count]) => `${count} calls failed with ${code}: counted as wrong, asked again on resume`,
     ),
     ...(scores.cut > 0 ? [`${scores.cut} logs were cut to fit the prompt`] : []),
+    ...marks.map((mark) => `MARKED: ${mark}`),
   ];
-  return `${textTable(title, ["percent [95%]", ...groups.map(([group]) => group)], rows)}\n${remarks.join("\n")}`;
+  return `${textTable(title, ["percent [95%]", ...groups.map(([group]) => group)], rows)}\n${costTable(costs)}\n${remarks.join("\n")}`;
 }
 
-function errorsOf(scores: Scores): Record<string, number> {
-  const sum: Record<string, number> = {};
-  for (const [code, count] of Object.entries(scores.errors)) sum[code] = (sum[code] ?? 0) + count;
-  return sum;
+const costTable = (rows: readonly (readonly string[])[]): string =>
+  textTable("cost", ["", "predictions", "calls", "prompt tokens", "completion tokens", "money", "seconds"], rows);
+
+function costRow(group: string, { cost, planned }: GroupScores): string[] {
+  return [
+    group,
+    `${cost.predictions} of ${planned}`,
+    String(cost.calls),
+    tokensText(cost.promptTokens, cost),
+    tokensText(cost.completionTokens, cost),
+    moneyText(cost),
+    cost.seconds.toFixed(1),
+  ];
+}
+
+function costLine(cost: Cost): string {
+  const unmetered = cost.withoutUsage > 0 ? ` (${cost.withoutUsage} predictions without reported usage)` : "";
+  return `cost: ${cost.calls} calls, ${cost.promptTokens} prompt and ${cost.completionTokens} completion tokens${unmetered}, ${cost.seconds.toFixed(1)} s`;
 }
 
 function floorMark(

@@ -1,7 +1,9 @@
-import { isDeepStrictEqual } from "node:util";
 import { RootstepError } from "../../src/errors.ts";
 import type { CallOptions, ChatModel, ChatRequest, ChatResponse } from "../../src/models/chat-model.ts";
-import { requestHash, type Tape, type TapedCall } from "./tape.ts";
+import { canonicalJson } from "../../src/models/content-key.ts";
+import type { Asked, MatchLevel, MatchOptions, Recording } from "./matcher.ts";
+import { createReplay } from "./replay.ts";
+import { requestHash, type Tape, type TapedCall, UNNAMED_LANE } from "./tape.ts";
 
 /** Where a replay stops following its tape. */
 export interface Cut {
@@ -11,7 +13,7 @@ export interface Cut {
   readonly action?: string;
 }
 
-export interface PlayerOptions {
+export interface PlayerOptions extends MatchOptions {
   readonly tape: Tape;
   /** Absent: the whole tape is replayed and any further request is an error (identity gate). */
   readonly cut?: Cut;
@@ -24,46 +26,50 @@ export interface Player {
   /** Calls of this run so far: replayed, substituted and live. */
   calls(): readonly TapedCall[];
   readonly liveCalls: number;
+  /** Calls from the tape by how they matched. */
+  readonly levels: Readonly<Record<MatchLevel, number>>;
   /** Calls of the tape before the cut that the program has not asked for (0 after a complete replay). */
   unplayed(): number;
 }
 
+interface InProcessRecording extends Recording {
+  readonly call: TapedCall;
+}
+
+/** A tape is replayed once per rerun, and there are many: its hashes are made once. */
+const recordingsOf = new WeakMap<Tape, readonly InProcessRecording[]>();
+
 /**
- * The in-process front of a recorded tape. A request is matched to the next recording of its lane by equality of the
- * whole request (L0). Before the cut nothing is ever answered live: a request that does not match is an error.
+ * The in-process front of a recorded tape. Requests are matched by their whole content (L0), else with ids and clocks
+ * masked (L1); see matcher.ts. Before the cut nothing is ever answered live: a request that does not match is an error.
  *
  * @throws RootstepError (from `model.complete`) REPLAY_DIVERGED with the first difference; TAPE_EXHAUSTED
  */
-export function createPlayer({ tape, cut, live }: PlayerOptions): Player {
-  const end = cut === undefined ? tape.calls.length : Math.min(cut.at, tape.calls.length);
+export function createPlayer({ tape, cut, live, ...matching }: PlayerOptions): Player {
+  const replay = createReplay(recordingsIn(tape), {
+    ...matching,
+    cut: cut === undefined ? undefined : { at: cut.at, action: cut.action !== undefined },
+  });
   const calls: TapedCall[] = [];
-  const played = new Set<number>();
   let begun = 0;
   let liveCalls = 0;
 
   const answer = (request: ChatRequest, options: CallOptions | undefined): ChatResponse | Promise<ChatResponse> => {
-    const lane = options?.agent ?? "agent";
-    if (played.size < end) {
-      const recorded = tape.calls.find((call) => call.lane === lane && !played.has(call.index));
-      if (recorded === undefined || recorded.index >= end) throw diverged(tape, played, lane, request);
-      if (!sameRequest(recorded.request, request)) throw diverged(tape, played, lane, request, recorded);
-      played.add(recorded.index);
-      return recorded.response;
+    const decision = replay.decide(askedFor(request, options?.agent ?? UNNAMED_LANE));
+    switch (decision.kind) {
+      case "tape":
+        return rewritten(decision.recording.call.response, replay.rewriter());
+      case "action":
+        return { ...decision.recording.call.response, content: cut?.action ?? "", toolCalls: [] };
+      case "held": // in process nothing else is under way that could make the prefix complete
+        throw decision.error;
+      case "live":
+        if (live === undefined) {
+          throw new RootstepError("TAPE_EXHAUSTED", { what: `call ${begun - 1} is past the cut and no model is live` });
+        }
+        liveCalls++;
+        return live.complete(request, options);
     }
-    const recorded = tape.calls[end];
-    if (cut?.action !== undefined && begun === end + 1 && recorded !== undefined) {
-      if (recorded.lane !== lane || !sameRequest(recorded.request, request)) {
-        throw diverged(tape, played, lane, request, recorded);
-      }
-      return { ...recorded.response, content: cut.action, toolCalls: [] };
-    }
-    if (cut === undefined || live === undefined) {
-      throw new RootstepError("TAPE_EXHAUSTED", {
-        what: `the ${lane} asked for call ${begun - 1}; the tape holds ${tape.calls.length}`,
-      });
-    }
-    liveCalls++;
-    return live.complete(request, options);
   };
 
   return {
@@ -72,7 +78,7 @@ export function createPlayer({ tape, cut, live }: PlayerOptions): Player {
       async complete(request, options) {
         const index = begun++;
         const response = await answer(request, options);
-        calls[index] = { index, lane: options?.agent ?? "agent", request, response };
+        calls[index] = { index, lane: options?.agent ?? UNNAMED_LANE, request, response };
         return response;
       },
     },
@@ -80,35 +86,34 @@ export function createPlayer({ tape, cut, live }: PlayerOptions): Player {
     get liveCalls() {
       return liveCalls;
     },
-    unplayed: () => end - played.size,
+    levels: replay.levels,
+    unplayed: () => replay.unplayed,
   };
 }
 
-function sameRequest(a: ChatRequest, b: ChatRequest): boolean {
-  return isDeepStrictEqual(a, b);
-}
-
-/** Says what the tape expected and where the two requests part, so that the user finds the nondeterminism. */
-function diverged(
-  tape: Tape,
-  played: ReadonlySet<number>,
-  lane: string,
-  request: ChatRequest,
-  recorded?: TapedCall,
-): RootstepError {
-  const next = recorded ?? tape.calls.find((call) => !played.has(call.index));
-  const expected = next === undefined ? "no further call" : `call ${next.index} of ${next.lane}`;
-  const difference = next === undefined ? "" : `: ${firstDifference(next.request, request)}`;
-  return new RootstepError("REPLAY_DIVERGED", {
-    what: `the tape has ${expected} next, the program asks as ${lane}${next?.lane === lane ? difference : ""}`,
-    where: `request ${requestHash(request).slice(0, 12)}, after ${played.size} replayed calls`,
+function recordingsIn(tape: Tape): readonly InProcessRecording[] {
+  const known = recordingsOf.get(tape);
+  if (known !== undefined) return known;
+  const recordings = tape.calls.map((call, index) => {
+    const key = requestHash(call.request);
+    return { index, lane: call.lane, raw: key, key, text: () => canonicalJson(call.request), call };
   });
+  recordingsOf.set(tape, recordings);
+  return recordings;
 }
 
-function firstDifference(recorded: ChatRequest, asked: ChatRequest): string {
-  const [a, b] = [JSON.stringify(recorded), JSON.stringify(asked)];
-  let at = 0;
-  while (at < a.length && a[at] === b[at]) at++;
-  const from = Math.max(0, at - 20);
-  return `recorded …${a.slice(from, at + 40)}… but asked …${b.slice(from, at + 40)}…`;
+function askedFor(request: ChatRequest, lane: string): Asked {
+  const key = requestHash(request);
+  return { lane, raw: key, key: () => key, text: () => canonicalJson(request) };
+}
+
+/** The recorded answer with this run's ids in it, in tool calls too. */
+function rewritten(response: ChatResponse, rewrite: ((text: string) => string) | undefined): ChatResponse {
+  if (rewrite === undefined) return response;
+  return {
+    ...response,
+    content: rewrite(response.content),
+    ...(response.reasoning === undefined ? {} : { reasoning: rewrite(response.reasoning) }),
+    toolCalls: response.toolCalls.map((call) => ({ ...call, arguments: rewrite(call.arguments) })),
+  };
 }

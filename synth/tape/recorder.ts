@@ -1,7 +1,5 @@
 import type { ChatModel } from "../../src/models/chat-model.ts";
-import { TAPE_VERSION, type Tape, type TapedCall } from "./tape.ts";
-
-const UNNAMED_LANE = "agent";
+import { TAPE_VERSION, type Tape, type TapedCall, UNNAMED_LANE } from "./tape.ts";
 
 /** The in-process front of a new tape: hand `model` to a system, read `tape()` when it is done. */
 export function createRecorder(live: ChatModel): { readonly model: ChatModel; tape(): Tape } {

@@ -5,6 +5,9 @@ import type { Step } from "../../src/trajectory/schema.ts";
 /** Version of the tape's layout. */
 export const TAPE_VERSION = 1;
 
+/** The lane of calls that name no agent. */
+export const UNNAMED_LANE = "agent";
+
 /** One model request with the answer it got, in the order of the run. */
 export interface TapedCall {
   readonly index: number;

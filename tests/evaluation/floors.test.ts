@@ -26,6 +26,7 @@ describe("floors of Who&When", () => {
     ["constant-agent", 0, "14.29", "56.90"],
     ["most-talkative-agent", 0, "38.49", "31.03"],
     ["most-talkative-agent-without", 0, "52.38", "31.03"],
+    ["most-talkative-by-characters", 0, "63.49", "51.72"],
     ["true-agent-first-turn", 0, "53.17", "25.86"],
     ["last-step", 0, "0.79", "12.07"],
   ])("%s ±%i: %s on Algorithm-Generated, %s on Hand-Crafted", (id, tolerance, expectedAg, expectedHc) => {

@@ -98,7 +98,15 @@ describe("scorePredictions", () => {
     expect(scores.errors).toEqual({ MODEL_TIMEOUT: 1 });
     expect(scores.parseFailureReasons).toEqual({ "the answer names no step": 1 });
     expect(scores.parsePaths).toEqual({ json: 2, "labelled-lines": 1, none: 1 });
-    expect(scores.cost).toEqual({ calls: 4, promptTokens: 100, completionTokens: 10, withoutUsage: 3, seconds: 2 });
+    expect(scores.cost).toEqual({
+      predictions: 4,
+      calls: 4,
+      promptTokens: 100,
+      completionTokens: 10,
+      withoutUsage: 3,
+      money: null,
+      seconds: 2,
+    });
     // statsmodels: proportion_confint(2, 4, method='wilson')
     expect(scores.strict.agent.wilson!.low).toBeCloseTo(0.15003898915214947, 9);
     expect(scores.strict.agent.wilson!.high).toBeCloseTo(0.8499610108478506, 9);
@@ -106,14 +114,39 @@ describe("scorePredictions", () => {
 
   it("leaves out what is not there and says how much that is", () => {
     const scores = scorePredictions(items, [...predictions.slice(0, 2), prediction("stranger", "A", 0)]);
-    expect(scores).toMatchObject({ items: 2, missing: 2 });
+    expect(scores).toMatchObject({ items: 2, missing: 2, planned: 4, unknown: { count: 1, ids: ["stranger"] } });
     expect(scores.strict.agent.n).toBe(2);
+    expect(scores.cost.predictions).toBe(2);
+  });
+
+  it("knows from the run how many epochs there are: a partial second epoch is missing, a third one unknown", () => {
+    const second = prediction("i0", "A", 0, { epoch: 1 });
+    const third = prediction("i0", "A", 0, { epoch: 2 });
+    const scores = scorePredictions(items, [...predictions, second, third], { epochs: 2, resamples: 100 });
+    expect(scores).toMatchObject({ epochs: 2, planned: 8, missing: 3, unknown: { count: 1, ids: ["i0"] } });
+    expect(scorePredictions([items[0]!], [third], { epochs: 1 })).toMatchObject({ missing: 1, unknown: { count: 1 } });
+  });
+
+  it("sums cost per group and in all, money by the prices", () => {
+    const halves = items.map((item, i) => ({ ...item, subset: i < 2 ? "first" : "second" }));
+    const scores = scorePredictions(halves, predictions, { prices: { prompt: 3, completion: 20 } });
+    expect(scores.byGroup.first!.cost).toMatchObject({ calls: 2, promptTokens: 100, withoutUsage: 1, seconds: 1 });
+    expect(scores.byGroup.first!.cost.money).toBeCloseTo((100 * 3 + 10 * 20) / 1e6, 15);
+    expect(scores.byGroup.second!.cost).toMatchObject({ calls: 2, promptTokens: 0, withoutUsage: 2, money: 0 });
+    expect(scores.cost.money).toBeCloseTo(0.0005, 15);
+    expect(
+      scorePredictions(
+        items,
+        predictions.map((p) => ({ ...p, calls: 0 })),
+      ).cost.money,
+    ).toBe(0);
   });
 
   it("takes the later of two lines for one log: a resumed run repeats failed calls", () => {
     const scores = scorePredictions(items, [...predictions, prediction("i3", "A", 6)]);
     expect(scores.strict.both).toMatchObject({ hits: 2, n: 4 });
     expect(scores.errors).toEqual({});
+    expect(scores.superseded).toBe(1);
   });
 
   it("gives a clustered interval in place of Wilson's over several epochs", () => {

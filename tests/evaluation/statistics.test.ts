@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clusteredMean, pairedBootstrap } from "../../src/evaluation/bootstrap.ts";
+import { clusteredMean, clusteredMeans, pairedBootstrap } from "../../src/evaluation/bootstrap.ts";
 import { mcNemarExact, wilsonInterval } from "../../src/evaluation/statistics.ts";
 
 describe("Wilson interval, against statsmodels 0.15.0 proportion_confint(method='wilson')", () => {
@@ -104,5 +104,30 @@ describe("cluster bootstrap", () => {
 
   it("refuses a mean of nothing", () => {
     expect(() => clusteredMean([], { seed: 1 })).toThrow(RangeError);
+  });
+});
+
+describe("several columns at once", () => {
+  it("gives each column exactly what it would get alone", () => {
+    const row = fc.record({ cluster: fc.constantFrom("a", "b", "c", "d"), values: fc.tuple(fc.nat(1), fc.nat(9)) });
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.nat(), (rows, seed) => {
+        const settings = { seed, resamples: 50 };
+        const together = clusteredMeans(rows, 2, settings);
+        expect(together).toEqual(
+          [0, 1].map((column) =>
+            clusteredMean(
+              rows.map(({ cluster, values }) => ({ cluster, value: values[column]! })),
+              settings,
+            ),
+          ),
+        );
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("has no mean of no rows", () => {
+    expect(() => clusteredMeans([], 2, { seed: 1 })).toThrow(RangeError);
   });
 });

@@ -19,7 +19,7 @@ export async function* readWhoAndWhen(source: string, options: ReadOptions = {})
     let trajectory: LocatedTrajectory["trajectory"];
     try {
       const value = await readRecordFile(file, options.maxRecordBytes);
-      trajectory = decodeRecord(value, originOf(file), options.onLoss);
+      trajectory = decodeRecord(value, { ...originOf(file), indexBase: options.indexBase }, options.onLoss);
     } catch (error) {
       if (options.onBad === undefined || !(error instanceof RootstepError)) throw error;
       options.onBad(error);

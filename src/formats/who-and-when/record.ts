@@ -31,6 +31,8 @@ export interface RecordOrigin {
   readonly stem: string;
   /** Name of the folder the file lies in. */
   readonly folder: string;
+  /** What the record counts its first step as; the release counts from 0. */
+  readonly indexBase?: 0 | 1 | undefined;
 }
 
 /** Trajectory of one Who&When record. @throws RecordError DATA_INVALID, LABEL_OUTSIDE */
@@ -39,7 +41,16 @@ export function decodeRecord(value: unknown, origin: RecordOrigin, onLoss?: (los
   const subset = subsetNamed(origin.folder) ?? subsetByContent(record.history);
   const { question, question_ID, ground_truth, history, mistake_agent, mistake_step, mistake_reason, ...rest } = record;
   if ("subset" in rest) onLoss?.({ field: "subset", count: 1, why: "extra.subset says which half the log belongs to" });
-  const conversions = typeof mistake_step === "number" ? ["mistake_step: number, written as a string"] : [];
+  const indexBase = origin.indexBase ?? 0;
+  const step = Number(mistake_step) - indexBase;
+  if (indexBase === 1 && step === -1) {
+    const fault = { path: "mistake_step", message: "step 0, where steps are said to be counted from 1" };
+    throw new RecordError("LABEL_OUTSIDE", origin.location, [fault], "Check the index base that was given.");
+  }
+  const conversions = [
+    ...(typeof mistake_step === "number" ? ["mistake_step: number, written as a string"] : []),
+    ...(indexBase === 1 ? [`mistake_step: counted from 1 (${mistake_step}), now from 0 (${step})`] : []),
+  ];
   const trajectory: Trajectory = {
     schemaVersion: TRAJECTORY_SCHEMA_VERSION,
     id: `${subset.slug}/${origin.stem}`,
@@ -57,7 +68,7 @@ export function decodeRecord(value: unknown, origin: RecordOrigin, onLoss?: (los
     labels: [
       {
         agent: mistake_agent,
-        step: Number(mistake_step),
+        step,
         source: "human",
         ...(mistake_reason === undefined ? {} : { reason: mistake_reason }),
       },

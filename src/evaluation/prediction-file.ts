@@ -1,0 +1,46 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { RootstepError } from "../errors.ts";
+import { type Prediction, predictionSchema } from "./prediction.ts";
+
+export interface PredictionFile {
+  /** In file order; of several for one log and epoch the last one counts. */
+  readonly predictions: readonly Prediction[];
+  /** Of the whole file. */
+  readonly sha256: string;
+  /** True where the last line has no end: a run that is under way or was killed. It is left out. */
+  readonly torn: boolean;
+}
+
+/**
+ * Reads predictions.jsonl and changes nothing, so that a run that is under way can be looked at. A missing file holds none.
+ * @throws RootstepError RUN_CORRUPT naming file:line and field
+ */
+export function readPredictions(file: string): PredictionFile {
+  const bytes = existsSync(file) ? readFileSync(file) : Buffer.alloc(0);
+  const end = bytes.lastIndexOf(0x0a) + 1;
+  const predictions: Prediction[] = [];
+  bytes
+    .toString("utf8", 0, end)
+    .split("\n")
+    .forEach((line, position) => {
+      if (line.trim() !== "") predictions.push(parseLine(line, `${file}:${position + 1}`));
+    });
+  return { predictions, sha256: createHash("sha256").update(bytes).digest("hex"), torn: end < bytes.length };
+}
+
+function parseLine(line: string, where: string): Prediction {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch (cause) {
+    throw new RootstepError("RUN_CORRUPT", { what: "a prediction is not JSON", where, cause });
+  }
+  const parsed = predictionSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new RootstepError("RUN_CORRUPT", {
+    what: issue === undefined ? "a prediction has the wrong shape" : issue.message,
+    where: `${where} ${issue?.path.join(".") ?? ""}`.trim(),
+  });
+}
