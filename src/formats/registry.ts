@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { RootstepError } from "../errors.ts";
+import { byId } from "../registry.ts";
 import { detectAgentRx } from "./agentrx/detect.ts";
 import { readAgentRx } from "./agentrx/read.ts";
 import { onFile } from "./files.ts";
@@ -40,10 +41,7 @@ export const formats: readonly TrajectoryFormat[] = [
 
 /** @throws RootstepError UNKNOWN_NAME, which lists the names there are */
 export function formatById(id: string): TrajectoryFormat {
-  const found = formats.find((format) => format.id === id);
-  if (found !== undefined) return found;
-  const names = formats.map((format) => format.id).join(", ");
-  throw new RootstepError("UNKNOWN_NAME", { what: `no format is called "${id}"; there are: ${names}` });
+  return byId(formats, id, "format", "setting format");
 }
 
 /**

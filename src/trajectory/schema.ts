@@ -133,15 +133,3 @@ export const trajectorySchema = z.strictObject({
 });
 /** A run of a multi-agent system: what was asked, who did what, how it ended, and what is claimed about its failure. */
 export type Trajectory = z.infer<typeof trajectorySchema>;
-
-export const callSchema = z.strictObject({
-  id: z.string(),
-  /** Which agent asked: the tape's lane. */
-  lane: z.string(),
-  requestHash: z.string(),
-  request: z.unknown(),
-  response: z.unknown(),
-  usage: usageSchema.optional(),
-});
-/** One model request and its response, as the tape keeps it. */
-export type Call = z.infer<typeof callSchema>;

@@ -96,7 +96,7 @@ describe("one configuration for one run or many", () => {
       flags: {},
     });
     const runs = matrixRuns(config);
-    expect(runs).toHaveLength(12);
+    expect(runs).toHaveLength(52); // 6 methods × 2 models × 2 subsets × with and without G, and 2 floors × 2 subsets
     for (const { config: one } of runs) methodById(one.method).configure(one.options);
   });
 });
