@@ -124,7 +124,7 @@ describe("training the embedded tracer", () => {
     const config = trainConfigSchema.parse(parse(yaml));
     const limits = { maxPrompt: 48, maxCompletion: 32, groupSize: 8 };
     const { warnings, updates } = planTraining(config, { examples, heldOut: examples }, limits);
-    expect(updates).toBe(400);
+    expect(updates).toBe(120);
     expect(warnings).toEqual(["a batch of 32 prompts holds some of the 12 examples twice"]);
   });
 });
