@@ -9,18 +9,19 @@ import { isHeldOut } from "../../trainer/engines/embedded/held-out.ts";
 import { metricSchema } from "../../trainer/metrics.ts";
 import { openTracerPolicy, WARM_START } from "../../trainer/open-tracer.ts";
 import { EXIT } from "../errors.ts";
-import { comparePaired, type PairedComparison } from "../evaluation/compare.ts";
+import { comparePaired } from "../evaluation/compare.ts";
 import { type EvaluationItem, loadTrajectoryFiles, loadWhoAndWhen } from "../evaluation/datasets.ts";
-import { floorsFor, highestFloor } from "../evaluation/floors.ts";
+import { floorsFor } from "../evaluation/floors.ts";
 import type { Prediction } from "../evaluation/prediction.ts";
 import { evaluate } from "../evaluation/run.ts";
-import { type GroupScores, type Scores, scorePredictions } from "../evaluation/score.ts";
+import { scorePredictions } from "../evaluation/score.ts";
 import { readJsonLines } from "../formats/jsonl.ts";
 import { verifyShipped } from "../formats/shipped-data.ts";
 import { methodById } from "../methods/registry.ts";
 import { shippedPath } from "../package-root.ts";
-import { cellText, floorsTable } from "../report/evaluation-report.ts";
+import { type FloorsByGroup, floorsTable } from "../report/evaluation-report.ts";
 import { textTable } from "../report/table.ts";
+import { type TracerComparison, tracerTable } from "../report/tracer-report.ts";
 import { loadConfig } from "../runs/config.ts";
 import { type CommandContext, command, optionalString } from "./command.ts";
 import { runSynth, searchTable } from "./synth.ts";
@@ -63,7 +64,7 @@ export const demo = command<z.infer<typeof demoSchema>>({
         searchTable("The same, systematic regime (10% noise)", labelling.systematic.strategies),
         dataTable(data),
         tracer.text,
-        floorsTable("Who&When: what guessing scores (percent)", whoAndWhen),
+        floorsTable("Who&When: what guessing scores", exactFloors(whoAndWhen)),
         `Everything is in ${out}. Next: rootstep --help, or README.md.`,
       ].join("\n\n"),
     );
@@ -75,27 +76,12 @@ function demoConfig<T>(schema: z.ZodType<T>, file: string, seed: number): T {
   return loadConfig(schema, { verb: "demo", file: shippedPath("configs", "demo", file), env: {}, flags: { seed } });
 }
 
-interface TracerDocument {
-  readonly trainedOn: number;
-  /** Share of rollouts (temperature 1, training runs) that name the labelled step, in the first and in the last step. */
-  readonly sampled: { readonly first: number; readonly last: number };
-  readonly refused: number;
-  readonly n: number;
-  readonly floors: ReturnType<typeof floorsFor>;
-  readonly before: Scores;
-  readonly after: Scores;
-  /** On the problems that the shipped weights were never trained on either. */
-  readonly unseen: { readonly before: Scores; readonly after: Scores };
-  readonly step: PairedComparison | undefined;
-  readonly agent: PairedComparison | undefined;
-}
-
 /** GRPO from the warm start on the train splits, then both policies on the test splits, greedy. */
 async function trainAndEvaluate(
   out: string,
   seed: number,
   context: CommandContext,
-): Promise<{ readonly document: TracerDocument; readonly text: string }> {
+): Promise<{ readonly document: TracerComparison; readonly text: string }> {
   const split = (name: "train" | "test"): string[] =>
     ["tracer-chain", "tracer-gsm8k"].map((run) => join(out, run, "dataset", `${name}.jsonl`));
   const train = await loadTrajectoryFiles(split("train"));
@@ -123,10 +109,10 @@ async function trainAndEvaluate(
   const seedOf = { seed };
   // Test groups are never trained on here; of these, a fifth were not in the warm start's training either.
   const unseen = items.filter(({ trajectory }) => isHeldOut(trajectory));
-  const document: TracerDocument = {
+  const document: TracerComparison = {
     trainedOn: prepared.train.length,
     sampled: await sampledShares(join(folder, "metrics.jsonl")),
-    refused: test.items.length - items.length,
+    offered: test.items.length,
     n: items.length,
     floors: floorsFor(items, { train: train.items }),
     before: scorePredictions(items, answers.before, seedOf),
@@ -138,10 +124,10 @@ async function trainAndEvaluate(
     step: comparePaired(items, answers.after, answers.before, "step", seedOf),
     agent: comparePaired(items, answers.after, answers.before, "agent", seedOf),
   };
-  return { document, text: tracerTable(document, test.items.length) };
+  return { document, text: tracerTable(document) };
 }
 
-async function sampledShares(metrics: string): Promise<TracerDocument["sampled"]> {
+async function sampledShares(metrics: string): Promise<TracerComparison["sampled"]> {
   const shares: number[] = [];
   for await (const { value } of readJsonLines(metrics)) shares.push(metricSchema.parse(value).reward.exactStep);
   return { first: shares[0] ?? Number.NaN, last: shares.at(-1) ?? Number.NaN };
@@ -189,60 +175,14 @@ function dataTable(data: Readonly<Record<string, SynthReport>>): string {
   );
 }
 
-function tracerTable(document: TracerDocument, testItems: number): string {
-  const { floors, before, after, n, step, agent } = document;
-  const percent = (value: number): string => (100 * value).toFixed(2);
-  const floor = (column: "step" | "agent"): string => {
-    const highest = highestFloor(floors, column);
-    return highest === undefined ? "–" : `${percent(highest.value)} n=${n} (${highest.id})`;
-  };
-  const change = (compared: PairedComparison | undefined): string => {
-    if (compared === undefined) return "–";
-    const { mean, interval } = compared.difference;
-    const range = `${mean >= 0 ? "+" : ""}${percent(mean)} [${percent(interval.low)}, ${percent(interval.high)}]`;
-    return compared.mcNemar === null ? range : `${range}, McNemar p=${compared.mcNemar.pValue.toPrecision(2)}`;
-  };
-  const arrow = (name: string, start: GroupScores | undefined, end: GroupScores | undefined): string[] => {
-    const cells = (["step", "agent"] as const).map((column) =>
-      start === undefined || end === undefined
-        ? "–"
-        : `${cellText(start.strict[column])} → ${cellText(end.strict[column])}`,
-    );
-    return [`  ${name}: before → after`, ...cells, ""];
-  };
-  const parts = [
-    ...Object.keys(after.byGroup).map((subset) => arrow(subset, before.byGroup[subset], after.byGroup[subset])),
-    arrow("never seen by the warm start", document.unseen.before, document.unseen.after),
-  ];
-  const table = textTable(
-    `Embedded tracer on ${n} held-out failed runs it can read (of ${testItems}; the others need numbers outside its vocabulary), greedy, w/ reference solution, percent`,
-    ["", "step", "agent", "format gate passed"],
-    [
-      ["best floor", floor("step"), floor("agent"), ""],
-      ["before GRPO (warm start)", cellText(before.strict.step), cellText(before.strict.agent), passed(before)],
-      [
-        `after GRPO on ${document.trainedOn} runs`,
-        cellText(after.strict.step),
-        cellText(after.strict.agent),
-        passed(after),
-      ],
-      ["change", change(step), change(agent), ""],
-      ...parts,
-    ],
+/** Without the tolerance windows: the demo's table is for a terminal; `eval run` prints them all. */
+function exactFloors(floors: FloorsByGroup): FloorsByGroup {
+  return Object.fromEntries(
+    Object.entries(floors).map(([group, list]) => [group, list.filter(({ tolerance }) => tolerance === 0)]),
   );
-  const remarks = [
-    `Rollouts at temperature 1 on training runs name the right step in ${percent(document.sampled.first)}% before the first update, ${percent(document.sampled.last)}% at the last step.`,
-    "The warm start imitates imperfect labels: it can recompute a chain, but tends to blame a later step (data/embedded/README.md).",
-    "Wilson intervals take runs as independent; the interval of the change is clustered by problem.",
-  ];
-  return [table, ...remarks].join("\n");
 }
 
-function passed({ parseFailures }: Scores): string {
-  return `${parseFailures.n - parseFailures.hits} of ${parseFailures.n}`;
-}
-
-async function whoAndWhenFloors(): Promise<Readonly<Record<string, ReturnType<typeof floorsFor>>>> {
+async function whoAndWhenFloors(): Promise<FloorsByGroup> {
   const { items } = await loadWhoAndWhen();
   const subsets = [...new Set(items.map(({ subset }) => subset))];
   return Object.fromEntries(

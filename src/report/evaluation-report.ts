@@ -111,15 +111,15 @@ export function floorsTable(title: string, floors: FloorsByGroup): string {
   const rows = new Map<string, Map<string, string>>();
   for (const [group, list] of Object.entries(floors)) {
     for (const floor of list) {
-      const name = `${floor.column}: ${floor.id}${floor.tolerance === 0 ? "" : ` ±${floor.tolerance}`}${floor.oracle ? " (oracle)" : ""}`;
+      const name = `${floor.column}: ${floor.id}${floor.tolerance === 0 ? "" : ` ±${floor.tolerance}`}`;
       const cells = rows.get(name) ?? new Map<string, string>();
-      cells.set(group, `${percent(floor.value)} n=${floor.n}${floor.detail === "" ? "" : ` (${floor.detail})`}`);
+      cells.set(group, `${percent(floor.value)}${floor.detail === "" ? "" : ` (${floor.detail})`}`);
       rows.set(name, cells);
     }
   }
   return textTable(
     title,
-    ["floor, percent", ...groups],
+    ["floor, percent", ...groups.map((group) => `${group} (n=${floors[group]?.[0]?.n ?? 0})`)],
     [...rows].map(([name, cells]) => [name, ...groups.map((group) => cells.get(group) ?? "")]),
   );
 }
