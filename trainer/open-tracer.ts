@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { RootstepError } from "../src/errors.ts";
+import { sha256 } from "../src/runs/run-folder.ts";
 import { batchedPolicy } from "./batched-policy.ts";
 import { type Checkpoint, loadCheckpoint, loadLatestIntact } from "./checkpoints.ts";
 import { openEmbeddedEngine } from "./engines/embedded/engine.ts";
@@ -24,6 +25,20 @@ export async function openTracerPolicy(
   const version = checkpoint === undefined ? WARM_START : `step-${checkpoint.content.stepsDone}`;
   const policy = createTracerPolicy(engine, engine.codec, `tracer:${engine.id}:${version}`);
   return { policy: batchedPolicy(policy), close: () => engine.close() };
+}
+
+/**
+ * sha256 of the weights that `openTracerPolicy` would answer with: what a run of predictions depends on.
+ * @throws RootstepError FILE_MISSING, CHECKPOINT_CORRUPT
+ */
+export async function tracerChecksum(source: string): Promise<string> {
+  if (source !== WARM_START) return sha256((await findCheckpoint(source)).engineState.weights);
+  const engine = await openEmbeddedEngine();
+  try {
+    return sha256((await engine.exportState()).weights);
+  } finally {
+    await engine.close();
+  }
 }
 
 async function findCheckpoint(source: string): Promise<Checkpoint> {

@@ -1,5 +1,5 @@
 import { existsSync, rmSync, statSync } from "node:fs";
-import { openTracerPolicy } from "../../trainer/open-tracer.ts";
+import { openTracerPolicy, tracerChecksum } from "../../trainer/open-tracer.ts";
 import { EXIT, type ExitCode, RootstepError } from "../errors.ts";
 import { type EvalConfig, evalConfigSchema, evalFileSchema, isMatrix, singleRun } from "../evaluation/config.ts";
 import type { LoadedData } from "../evaluation/data.ts";
@@ -99,12 +99,14 @@ async function runOne(
   const method = methodById(config.method).configure(config.options);
   requireAnswerer(config, method);
   const { concurrency, maxCalls, maxCost, ...settings } = config;
+  // Predictions of two checkpoints never mix: a folder is only gone on with by the weights that began it.
+  const checkpoint = config.checkpoint === undefined ? {} : { checkpoint: await tracerChecksum(config.checkpoint) };
   const folder = openRunFolder({
     path,
     kind: "eval",
     version: context.version,
     settings,
-    inputs: inputsOf(data.version),
+    inputs: { ...inputsOf(data.version), ...checkpoint },
     now: context.now,
   });
   try {

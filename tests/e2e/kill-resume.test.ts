@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { cli, freshPath, startCli } from "../cli/run-cli.ts";
@@ -129,10 +129,21 @@ describe("train run", () => {
     const other = await cli(trainArgs(out, join(dataset, "test.jsonl")));
     expect([other.code, other.stderr.includes("RUN_MISMATCH")]).toEqual([2, true]);
     expect((await cli(trainArgs(out, dataset))).code).toBe(0);
-    const evaluated = await cli([
-      ...["eval", "run", "--method", "tracer", "--checkpoint", out, "--with-reference"],
-      ...["--data.files", join(dataset, "test.jsonl"), "--out", freshPath("eval")],
-    ]);
-    expect(evaluated.stdout).toContain("strict: step");
+    const evaluation = freshPath("eval");
+    const evaluate = (checkpoint: string) =>
+      cli([
+        ...["eval", "run", "--method", "tracer", "--checkpoint", checkpoint, "--with-reference"],
+        ...["--data.files", join(dataset, "test.jsonl"), "--out", evaluation],
+      ]);
+    const absent = await evaluate(join(out, "nothing-here"));
+    expect([absent.code, absent.stderr.includes("FILE_MISSING"), existsSync(evaluation)]).toEqual([2, true, false]);
+    const current = freshPath("current");
+    cpSync(join(out, "checkpoints", "step-000008"), current, { recursive: true });
+    expect((await evaluate(current)).stdout).toContain("strict: step");
+    // Predictions of other weights never go on in the same folder, though the path is the same.
+    rmSync(current, { recursive: true });
+    cpSync(join(out, "checkpoints", "step-000006"), current, { recursive: true });
+    const otherWeights = await evaluate(current);
+    expect([otherWeights.code, otherWeights.stderr.includes("inputs.checkpoint was")]).toEqual([2, true]);
   });
 });
