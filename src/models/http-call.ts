@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher, fetch, type Response } from "undici";
+import { Agent, type Dispatcher, request as sendRequest } from "undici";
 import { RootstepError } from "../errors.ts";
 import { type Clock, interruption, onInterruption, systemClock, throwIfInterrupted } from "./clock.ts";
 import type { Secret } from "./key.ts";
@@ -74,7 +74,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
   const abort = new AbortController();
   let where = options.where;
   let answered = false;
-  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  let reader: AsyncIterator<Uint8Array> | undefined;
 
   const limit = (ms: number, name: string): NodeJS.Timeout =>
     setTimeout(() => {
@@ -89,13 +89,14 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
   };
   const stopListening = onInterruption(signal, () => abort.abort());
 
-  async function* read(response: Response, most: number): AsyncGenerator<Uint8Array> {
-    const bodyReader = response.body?.getReader();
+  async function* read({ statusCode, body }: Dispatcher.ResponseData, most: number): AsyncGenerator<Uint8Array> {
+    // Read step by step: leaving a `for await` would drop the connection with the rest of the body.
+    const bodyReader: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
     reader = bodyReader;
     let size = 0;
     for (;;) {
-      const piece = await bodyReader?.read();
-      if (piece === undefined || piece.done) break;
+      const piece = await bodyReader.next();
+      if (piece.done === true) break;
       startPhase(timeouts.idleMs, "idleMs");
       size += piece.value.byteLength;
       if (size > most) {
@@ -106,13 +107,13 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
     }
     clearTimeout(phase);
     if (size === 0) {
-      const what = `The model server answered HTTP ${response.status} with an empty body`;
+      const what = `The model server answered HTTP ${statusCode} with an empty body`;
       throw new RootstepError("MODEL_BAD_BODY", { what, where });
     }
   }
 
   /** As much of the error's body as comes; the status alone says enough if none does. */
-  async function errorBody(response: Response): Promise<string> {
+  async function errorBody(response: Dispatcher.ResponseData): Promise<string> {
     let text = "";
     const decoder = new TextDecoder();
     try {
@@ -131,17 +132,21 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
       where = publicUrl(url);
       answered = false;
       startPhase(timeouts.firstByteMs, "firstByteMs");
-      const response = await fetch(url, {
+      // `request`, not `fetch`: it takes less processor time per call. It follows no redirect, which would carry prompt and key
+      // to an address nobody named, and unpacks nothing, so nothing packed is asked for.
+      const response = await sendRequest(url, {
         method: request.method,
-        headers: request.headers,
+        headers: { ...request.headers, "accept-encoding": "identity" },
         ...(request.body === undefined ? {} : { body: request.body }),
         dispatcher: options.dispatcher,
-        redirect: "manual", // a redirect would carry prompt and key to an address nobody named
         signal: abort.signal,
       });
       answered = true;
-      const { status } = response;
-      const header = (name: string): string | null => response.headers.get(name);
+      const status = response.statusCode;
+      const header = (name: string): string | null => {
+        const value = response.headers[name];
+        return (Array.isArray(value) ? value[0] : value) ?? null;
+      };
       if (status >= 300 && status < 400) {
         const target = header("location") ?? "";
         const shown = URL.canParse(target, url.href) ? publicUrl(new URL(target, url)) : "an invalid address";
@@ -152,9 +157,18 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
           retryable: false,
         });
       }
-      if (!response.ok) {
+      if (status < 200 || status >= 300) {
         const failed = { status, body: await errorBody(response), retryAfterMs: retryAfterMs(header, clock.now()) };
         throw statusError(failed, { where, secrets });
+      }
+      const packing = header("content-encoding") ?? "identity";
+      if (packing !== "identity" && packing !== "") {
+        throw new RootstepError("MODEL_BAD_BODY", {
+          what: `The model server answers packed (${quote(packing, secrets)}), though it was asked not to`,
+          where,
+          hint: "Switch compression off at the server or at the proxy before it.",
+          retryable: false,
+        });
       }
       return { status, contentType: header("content-type") ?? "", chunks: read(response, largestBody) };
     },
@@ -173,7 +187,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
       // A body read to its end frees the connection for the next call; one that goes on and on is dropped.
       const drop = setTimeout(() => abort.abort(), LINGER_MS);
       try {
-        while (!(await reader.read()).done);
+        while ((await reader.next()).done !== true);
       } catch {
         // The answer is complete or the call has failed already: how its connection ends changes neither.
       } finally {
