@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { normalizeAgent, sameAgent } from "../../trajectory/agent-name.ts";
-import { type Attribution, defineMethod } from "../method.ts";
+import { type Attribution, defineMethod, NO_CALLS } from "../method.ts";
 import { explained } from "../shared/answer-text.ts";
 import { type Dialogue, openDialogue } from "../shared/dialogue.ts";
 import { expectedCalls, firstYes, prefixCharacters } from "../shared/first-yes.ts";
@@ -42,9 +42,7 @@ export const hybrid = defineMethod({
   needs: { model: true },
   optionsSchema,
   plan: (view, options) => {
-    if (view.steps.length === 0) {
-      return { calls: { low: 0, expected: 0, high: 0 }, promptCharacters: 0, completionTokensLimit: 0 };
-    }
+    if (view.steps.length === 0) return NO_CALLS;
     const settings = firstSettings(options);
     const turns = [...turnsByAgent(view).values()];
     const most = Math.max(...turns.map((steps) => steps.length));

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Attribution, defineMethod } from "../method.ts";
+import { type Attribution, defineMethod, NO_CALLS } from "../method.ts";
 import { answerSchema } from "../shared/answer-schema.ts";
 import { explained } from "../shared/answer-text.ts";
 import { type Dialogue, openDialogue } from "../shared/dialogue.ts";
@@ -64,9 +64,7 @@ export const raffles = defineMethod({
   needs: { model: true },
   optionsSchema,
   plan: (view, options) => {
-    if (view.steps.length === 0) {
-      return { calls: { low: 0, expected: 0, high: 0 }, promptCharacters: 0, completionTokensLimit: 0 };
-    }
+    if (view.steps.length === 0) return NO_CALLS;
     const settings = firstSettings(options);
     const candidate: Candidate = { agent: "", step: 0, reasons: {}, parsePath: "none" };
     const round =
