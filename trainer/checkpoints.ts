@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { sha256 } from "../src/checksum.ts";
 import { isError, RootstepError } from "../src/errors.ts";
 import type { EngineState } from "./engines/engine.ts";
 
@@ -214,10 +214,6 @@ async function readPart(folder: string, name: string): Promise<Uint8Array> {
 
 function describe(bytes: Uint8Array): z.infer<typeof blobSchema> {
   return { bytes: bytes.length, sha256: sha256(bytes) };
-}
-
-function sha256(data: string | Uint8Array): string {
-  return createHash("sha256").update(data).digest("hex");
 }
 
 async function writeDurably(path: string, data: string | Uint8Array): Promise<void> {

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import { z } from "zod";
+import { sha256 } from "../src/checksum.ts";
 
 const positive = z.number().positive();
 const count = z.number().int().positive();
@@ -111,5 +111,5 @@ const OPERATIONAL: ReadonlySet<string> = new Set(Object.keys(checkpointShape));
 /** Identifies the settings of a run: a folder is only resumed with the same ones. Keys are in the schema's order. */
 export function configHash(config: Readonly<Record<string, unknown>>): string {
   const kept = Object.entries(config).filter(([key]) => !OPERATIONAL.has(key));
-  return createHash("sha256").update(JSON.stringify(kept)).digest("hex");
+  return sha256(JSON.stringify(kept));
 }

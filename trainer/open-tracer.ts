@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { sha256 } from "../src/checksum.ts";
 import { RootstepError } from "../src/errors.ts";
-import { sha256 } from "../src/runs/run-folder.ts";
 import { batchedPolicy } from "./batched-policy.ts";
 import { type Checkpoint, loadCheckpoint, loadLatestIntact } from "./checkpoints.ts";
 import { openEmbeddedEngine } from "./engines/embedded/engine.ts";

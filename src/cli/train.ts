@@ -1,7 +1,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type TrainConfig, trainConfigSchema } from "../../trainer/config.ts";
-import { buildExamples, splitByGroup, type TrainingData, type TrainingExample } from "../../trainer/dataset.ts";
+import {
+  buildExamples,
+  dataHash,
+  splitByGroup,
+  type TrainingData,
+  type TrainingExample,
+} from "../../trainer/dataset.ts";
 import { openEmbeddedEngine } from "../../trainer/engines/embedded/engine.ts";
 import type { LoopState } from "../../trainer/loop.ts";
 import { planTraining, type TrainingPlan } from "../../trainer/plan.ts";
@@ -9,7 +15,7 @@ import { type TrainingEvent, trainRun } from "../../trainer/train-run.ts";
 import { describeError, EXIT } from "../errors.ts";
 import { loadTrajectoryFiles } from "../evaluation/datasets.ts";
 import { textTable } from "../report/table.ts";
-import { openRunFolder, sha256 } from "../runs/run-folder.ts";
+import { openRunFolder } from "../runs/run-folder.ts";
 import type { Trajectory } from "../trajectory/schema.ts";
 import { type Arguments, type CommandContext, command, optionalNumber, stringArgument } from "./command.ts";
 
@@ -102,9 +108,7 @@ export async function runTraining(
   }
   for (const warning of plan.warnings) context.progress.note(`warning: ${warning}`);
   const { checkpointEvery: _every, keepCheckpoints: _keep, ...settings } = config;
-  const inputs = {
-    examples: sha256(JSON.stringify([train, heldOut].map((side) => side.map(({ trajectory }) => trajectory.id)))),
-  };
+  const inputs = { examples: dataHash(train, heldOut) };
   const folder = openRunFolder({
     path: out,
     kind: "train",

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, relative, sep } from "node:path";
 import { z } from "zod";
+import { sha256 } from "../checksum.ts";
 import { RootstepError } from "../errors.ts";
 import { agentRxFiles } from "../formats/agentrx/read.ts";
 import { onFile } from "../formats/files.ts";
@@ -146,5 +146,3 @@ async function checksum(folder: string, files: readonly string[]): Promise<strin
   for (const { file, name } of named) lines.push(`${sha256(await onFile(file, () => readFile(file)))}  ${name}\n`);
   return sha256(lines.join(""));
 }
-
-const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");

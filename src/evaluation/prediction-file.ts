@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { sha256 } from "../checksum.ts";
 import { RootstepError } from "../errors.ts";
 import { type Prediction, predictionSchema } from "./prediction.ts";
 
@@ -26,7 +26,7 @@ export function readPredictions(file: string): PredictionFile {
     .forEach((line, position) => {
       if (line.trim() !== "") predictions.push(parseLine(line, `${file}:${position + 1}`));
     });
-  return { predictions, sha256: createHash("sha256").update(bytes).digest("hex"), torn: end < bytes.length };
+  return { predictions, sha256: sha256(bytes), torn: end < bytes.length };
 }
 
 function parseLine(line: string, where: string): Prediction {

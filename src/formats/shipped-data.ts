@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { z } from "zod";
+import { sha256 } from "../checksum.ts";
 import { RootstepError } from "../errors.ts";
 import { shippedPath } from "../package-root.ts";
 import { onFile } from "./files.ts";
@@ -67,7 +67,7 @@ export async function shippedFile(set: ShippedSet, name: string): Promise<string
   return join(folder, name);
 }
 
-async function verifyFile(folder: string, name: string, sha256: string): Promise<void> {
+async function verifyFile(folder: string, name: string, expected: string): Promise<void> {
   const file = join(folder, name);
   let content: Buffer;
   try {
@@ -75,7 +75,7 @@ async function verifyFile(folder: string, name: string, sha256: string): Promise
   } catch (error) {
     throw new RootstepError("DATA_CHECKSUM", { what: "a shipped file cannot be read", where: file, cause: error });
   }
-  if (createHash("sha256").update(content).digest("hex") !== sha256) {
+  if (sha256(content) !== expected) {
     throw new RootstepError("DATA_CHECKSUM", { what: "the file differs from its checksum", where: file });
   }
 }

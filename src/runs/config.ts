@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument, parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { RootstepError } from "../errors.ts";
+import { isRecord } from "../is-record.ts";
 
 /** A setting's place in the schema, as flags and environment name it. */
 export interface Setting {
@@ -174,10 +175,6 @@ function readScalar(text: string): unknown {
   } catch {
     return text; // the schema will name the variable and say what it expected
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function mergeInto(

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { RootstepError } from "../errors.ts";
+import { isRecord } from "../is-record.ts";
 import { type Journal, openJournal } from "./journal.ts";
 
 /** Layout version of run folders. A folder of another version is refused, never guessed at. */
@@ -155,10 +155,6 @@ function differingPaths(before: unknown, now: unknown, path: string): string[] {
   return a === b ? [] : [`${path.replace(/\.$/u, "")} was ${a}, now ${b}`];
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Writes through a temporary name and a rename, so that no reader and no crash sees half a file. */
 export function writeAtomically(file: string, content: string | Uint8Array): void {
   mkdirSync(dirname(file), { recursive: true });
@@ -197,9 +193,4 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
-}
-
-/** sha256 of bytes or text, in hex. */
-export function sha256(content: string | Uint8Array): string {
-  return createHash("sha256").update(content).digest("hex");
 }

@@ -1,5 +1,6 @@
 import { RootstepError } from "../../src/errors.ts";
-import { field, isRecord, parsedObject } from "./request.ts";
+import { isRecord } from "../../src/is-record.ts";
+import { field, parsedObject } from "./request.ts";
 import type { ProxyRecording } from "./tape-recordings.ts";
 
 /** What call N answers in the place of its recording. */

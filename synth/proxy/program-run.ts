@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { RootstepError } from "../../src/errors.ts";
+import { isRecord } from "../../src/is-record.ts";
 import { type ProgramEnd, type RunningProgram, runProgram } from "./program.ts";
-import { field, isRecord } from "./request.ts";
+import { field } from "./request.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { RunningProxy } from "./server.ts";
 

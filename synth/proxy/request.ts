@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { isRecord } from "../../src/is-record.ts";
 import type { Endpoint, StoredCall } from "../tape/folder-schema.ts";
 import { maskText } from "../tape/masks.ts";
 
@@ -60,10 +61,6 @@ export function parsedObject(body: Buffer): Readonly<Record<string, unknown>> | 
   } catch {
     return undefined; // the upstream says what is wrong with it
   }
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function field(value: unknown, name: string): unknown {

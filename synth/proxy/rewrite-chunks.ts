@@ -1,4 +1,4 @@
-import { isRecord } from "./request.ts";
+import { isRecord } from "../../src/is-record.ts";
 
 /*
  * Rewrites ids (or strikes out secrets) in a recorded body without losing its pieces. In a stream an id can be cut in

@@ -1,3 +1,4 @@
+import { isRecord } from "../../src/is-record.ts";
 import { maskText } from "./masks.ts";
 
 const BEFORE = 40;
@@ -40,8 +41,4 @@ function excerpt(text: string, at: number): string {
 function leaf(value: unknown): string {
   if (value === undefined) return "(absent)";
   return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

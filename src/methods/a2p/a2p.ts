@@ -1,15 +1,11 @@
 import { z } from "zod";
 import { defineMethod, type Evidence } from "../method.ts";
 import { answerSchema } from "../shared/answer-schema.ts";
-import { answerText, explained } from "../shared/answer-text.ts";
-import { openDialogue } from "../shared/dialogue.ts";
-import { logPrompt, promptCharacters } from "../shared/log-prompt.ts";
-import { parseAnswer } from "../shared/parse-answer.ts";
-import { firstSettings, logBudgetOption, structuredOption } from "../shared/prompt-options.ts";
-import { promptTemplate } from "../shared/prompt-template.ts";
+import { answerText } from "../shared/answer-text.ts";
+import { oneCall } from "../shared/one-call.ts";
+import { logBudgetOption, structuredOption } from "../shared/prompt-options.ts";
 import { readFields } from "../shared/read-fields.ts";
 import { samplingOptions } from "../shared/sampling-options.ts";
-import { agentsOf } from "../view.ts";
 
 const ID = "a2p";
 
@@ -39,23 +35,11 @@ export const a2p = defineMethod({
   title: "A2P: abduct hidden causes, act by a minimal fix, predict the next turns",
   needs: { model: true },
   optionsSchema,
-  plan: (view, options) => ({
-    calls: { low: 1, expected: 1, high: 1 },
-    promptCharacters: promptCharacters(logPrompt(promptTemplate(ID), view, firstSettings(options))),
-    completionTokensLimit: options.maxTokens,
+  ...oneCall({
+    id: ID,
+    schema: answerSchema("abduct_act_predict", MOVES),
+    remarks: (output, { step }) => moves(output, step),
   }),
-  attribute: async (view, options, context) => {
-    const dialogue = openDialogue(ID, options, context);
-    const response = await dialogue.ask({
-      name: "answer",
-      prompt: (settings) => logPrompt(promptTemplate(ID), view, settings),
-      schema: answerSchema("abduct_act_predict", MOVES),
-    });
-    const parsed = explained(parseAnswer(response.content, agentsOf(view)), response.finishReason);
-    const { reason: _, ...answer } = parsed;
-    for (const remark of moves(response.content, answer.step)) dialogue.note(remark);
-    return { ...answer, ...dialogue.totals() };
-  },
 });
 
 /** The three moves as evidence, as far as the output labels them. */

@@ -1,14 +1,9 @@
 import { z } from "zod";
 import { defineMethod } from "../method.ts";
 import { answerSchema } from "../shared/answer-schema.ts";
-import { explained } from "../shared/answer-text.ts";
-import { openDialogue } from "../shared/dialogue.ts";
-import { logPrompt, promptCharacters } from "../shared/log-prompt.ts";
-import { parseAnswer } from "../shared/parse-answer.ts";
-import { firstSettings, logBudgetOption, structuredOption } from "../shared/prompt-options.ts";
-import { promptTemplate } from "../shared/prompt-template.ts";
+import { oneCall } from "../shared/one-call.ts";
+import { logBudgetOption, structuredOption } from "../shared/prompt-options.ts";
 import { samplingOptions } from "../shared/sampling-options.ts";
-import { agentsOf } from "../view.ts";
 
 const ID = "all-at-once";
 
@@ -25,21 +20,9 @@ export const allAtOnce = defineMethod({
   title: "All at once: one call over the whole log",
   needs: { model: true },
   optionsSchema,
-  plan: (view, options) => ({
-    calls: { low: 1, expected: 1, high: 1 },
-    promptCharacters: promptCharacters(logPrompt(promptTemplate(ID), view, firstSettings(options))),
-    completionTokensLimit: options.maxTokens,
+  ...oneCall({
+    id: ID,
+    schema: answerSchema("attribution"),
+    remarks: (_, { reason, step }) => (reason === undefined ? [] : [{ text: reason, ...(step !== null && { step }) }]),
   }),
-  attribute: async (view, options, context) => {
-    const dialogue = openDialogue(ID, options, context);
-    const response = await dialogue.ask({
-      name: "answer",
-      prompt: (settings) => logPrompt(promptTemplate(ID), view, settings),
-      schema: answerSchema("attribution"),
-    });
-    const parsed = explained(parseAnswer(response.content, agentsOf(view)), response.finishReason);
-    const { reason, ...answer } = parsed;
-    if (reason !== undefined) dialogue.note({ text: reason, ...(answer.step !== null && { step: answer.step }) });
-    return { ...answer, ...dialogue.totals() };
-  },
 });

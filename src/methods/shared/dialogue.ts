@@ -32,7 +32,7 @@ export interface Dialogue {
   totals(): Pick<Attribution, "evidence" | "calls" | "usage" | "rawOutput" | "cut">;
 }
 
-interface DialogueOptions extends Sampling {
+export interface DialogueOptions extends Sampling {
   readonly logBudget?: number | undefined;
   readonly structured?: "auto" | "never";
 }

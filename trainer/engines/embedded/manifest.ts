@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { sha256 } from "../../../src/checksum.ts";
 import { RootstepError } from "../../../src/errors.ts";
 
 const fileSchema = z.strictObject({
@@ -72,7 +72,7 @@ export async function readManifest(folder: string): Promise<EmbeddedManifest> {
 export async function readVerified(folder: string, entry: z.infer<typeof fileSchema>): Promise<Uint8Array> {
   const path = join(folder, entry.file);
   const bytes = await readShipped(path);
-  const found = createHash("sha256").update(bytes).digest("hex");
+  const found = sha256(bytes);
   if (found !== entry.sha256) {
     throw new RootstepError("DATA_CHECKSUM", {
       what: `sha256 is ${found.slice(0, 12)}…, the manifest says ${entry.sha256.slice(0, 12)}…`,
