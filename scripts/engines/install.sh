@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs a real server that tests run against into the user's cache, and prints the folder of its virtual environment.
+#   scripts/engines/install.sh vllm|skyrl|ray
+# The folder is named by the hash of the lock: a second call finds it ready. Needs Python 3.12 and PyPI; takes 10 s (ray)
+# to some minutes (vllm, 6 GB). Set ROOTSTEP_PYTHON312 where Python 3.12 is not found.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+engine=${1:-}
+case "$engine" in
+  vllm) flags=(--overrides "$here/vllm/overrides.txt") ;;
+  skyrl | ray) flags=(--no-deps) ;;
+  *)
+    echo "usage: install.sh vllm|skyrl|ray" >&2
+    exit 2
+    ;;
+esac
+
+cache=${ROOTSTEP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rootstep}
+hash=$(cat "$here/$engine/"*.txt | sha256sum | cut -c1-12)
+venv="$cache/engines/$engine-$hash"
+
+python312() {
+  local candidate
+  for candidate in "${ROOTSTEP_PYTHON312:-}" python3.12 python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3; do
+    [ -n "$candidate" ] || continue
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  echo "Python 3.12 was not found; install it, or name it in ROOTSTEP_PYTHON312" >&2
+  return 1
+}
+
+mkdir -p "$cache/engines"
+exec 9>"$venv.lock"
+flock 9
+if [ ! -e "$venv/finished" ]; then
+  rm -rf "$venv"
+  "$(python312)" -m venv "$venv" >&2
+  "$venv/bin/pip" install --quiet --disable-pip-version-check uv >&2
+  for attempt in 1 2 3; do
+    VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet "${flags[@]}" -r "$here/$engine/lock.txt" >&2 && break
+    [ "$attempt" -lt 3 ] || exit 1
+    echo "installing $engine failed, attempt $attempt; trying again" >&2
+  done
+  touch "$venv/finished"
+fi
+echo "$venv"

@@ -1,0 +1,4 @@
+"""Stands in for torch: skyrl.backends.renderer imports it for image inputs only."""
+
+
+class Tensor: ...
