@@ -158,6 +158,33 @@ export const CATALOGUE = {
     EXIT.failed,
     "Let the program read its base URL from OPENAI_BASE_URL and its key from OPENAI_API_KEY.",
   ),
+  SYSTEM_NOT_INSTALLED: entry(
+    "user",
+    EXIT.usage,
+    "Run `rootstep install NAME`; `rootstep list systems` shows what is there.",
+  ),
+  INTERPRETER_MISSING: entry(
+    "user",
+    EXIT.usage,
+    "Install it (pyenv, uv, apt or nodejs.org) and run the command again.",
+  ),
+  INSTALL_FAILED: entry(
+    "machine",
+    EXIT.failed,
+    "Read the installer's last lines; what was begun is taken away, run the command again.",
+    true,
+  ),
+  TOOL_UNREACHABLE: entry(
+    "system under test",
+    EXIT.failed,
+    "Check that the tool runs at the address given with --tool NAME=URL.",
+  ),
+  TOOL_TIMEOUT: entry("system under test", EXIT.failed, "The tool gave no answer in time: look at its own log."),
+  SIDE_EFFECTS: entry(
+    "user",
+    EXIT.usage,
+    "A rerun would repeat what the program does outside. Tape its tools (--tool NAME=URL), or insist with --allow-external.",
+  ),
   SYSTEM_FAILED: entry(
     "system under test",
     EXIT.failed,
@@ -174,6 +201,66 @@ export const CATALOGUE = {
     "The simulator only answers prompts of rootstep's own systems on its own tasks.",
   ),
 
+  // workers and their queue
+  REDIS_UNREACHABLE: entry("user", EXIT.usage, "Check the URL and that Redis runs there; finished work is kept.", true),
+  REDIS_AUTH: entry("user", EXIT.usage, "Check user name and password in the Redis URL (ROOTSTEP_REDIS_URL)."),
+  REDIS_POLICY: entry(
+    "user",
+    EXIT.usage,
+    "Set `maxmemory-policy noeviction`: any other policy may silently drop jobs and results.",
+  ),
+  REDIS_FULL: entry(
+    "user",
+    EXIT.failed,
+    "Raise Redis's maxmemory or free some of it, then run again: finished work is kept.",
+    true,
+  ),
+  JOB_TIMEOUT: entry(
+    "system under test",
+    EXIT.failed,
+    "The unit took longer than a worker may spend on it: raise --job-limit, or look for what hangs.",
+    true,
+  ),
+  JOB_VERSION: entry(
+    "user",
+    EXIT.failed,
+    "Let coordinator and workers run the same version, then `rootstep synth status DIR --retry-dead`.",
+  ),
+  JOB_UNREADABLE: entry(
+    "rootstep",
+    EXIT.failed,
+    "The job is not one of rootstep's: let no other program use its keys.",
+  ),
+  TASKS_DIFFER: entry(
+    "user",
+    EXIT.failed,
+    "Give the worker the same task files as the coordinator, then `rootstep synth status DIR --retry-dead`.",
+  ),
+  WORKER_LOST: entry(
+    "machine",
+    EXIT.failed,
+    "Workers died over this unit again and again: look at their memory and logs, then `rootstep synth status DIR --retry-dead`.",
+  ),
+
+  // code and checkers
+  SANDBOX_UNAVAILABLE: entry(
+    "machine",
+    EXIT.usage,
+    "Install bubblewrap, or pass --unsafe-no-sandbox if you trust the code that models write.",
+  ),
+  SANDBOX_FAILED: entry(
+    "machine",
+    EXIT.failed,
+    "The sandbox broke, not the program in it: look at the machine's memory and processes, then run again.",
+    true,
+  ),
+  CHECKER_FAILED: entry(
+    "rootstep",
+    EXIT.failed,
+    "The checker could not decide, so the run has no outcome; read what it says about the task.",
+  ),
+  DATA_NOT_SHIPPED: entry("user", EXIT.usage, "Get the data set where the message says and name it with --tasks.path."),
+
   // training
   ENGINE_FAILED: entry("engine", EXIT.failed, "Read the cause; the last checkpoint is intact, run again to go on."),
   ENGINE_NAN: entry(
@@ -185,6 +272,16 @@ export const CATALOGUE = {
     "engine",
     EXIT.failed,
     "Sampler and trainer disagree at unchanged weights: check that both hold the same checkpoint and sample untruncated.",
+  ),
+  SYNC_FAILED: entry(
+    "engine",
+    EXIT.failed,
+    "A server whose update fails often dies or stays paused: restart it, then run again to go on from the last checkpoint.",
+  ),
+  SYNC_MISMATCH: entry(
+    "engine",
+    EXIT.failed,
+    "The server samples from other weights than the engine trains: restart it, check precision and tied embeddings (vLLM reloads those wrongly), or choose another sync mode.",
   ),
   REWARD_COLLAPSE: entry(
     "engine",
