@@ -309,6 +309,8 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** Milliseconds a server asked us to wait (Retry-After). */
   readonly retryAfterMs?: number | undefined;
+  /** HTTP status that a server answered with. */
+  readonly status?: number | undefined;
   /** Overrides the catalogue where one case of a code differs (a 400 that names a context length, say). */
   readonly retryable?: boolean | undefined;
 }
@@ -324,6 +326,7 @@ export class RootstepError extends Error {
   readonly retryable: boolean;
   readonly exit: ExitCode;
   readonly retryAfterMs: number | undefined;
+  readonly status: number | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails) {
     const known: CatalogueEntry = CATALOGUE[code];
@@ -336,6 +339,7 @@ export class RootstepError extends Error {
     this.retryable = details.retryable ?? known.retryable;
     this.exit = known.exit;
     this.retryAfterMs = details.retryAfterMs;
+    this.status = details.status;
   }
 }
 

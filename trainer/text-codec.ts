@@ -17,10 +17,11 @@ const tokenizerConfigSchema = z.looseObject({
   eos_token: tokenText.nullish(),
   bos_token: tokenText.nullish(),
 });
+const modelConfigSchema = z.looseObject({ vocab_size: z.int().positive() });
 const generationConfigSchema = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
 export interface TextCodecOptions {
-  /** Folder of the model's own files: tokenizer.json, tokenizer_config.json, generation_config.json. */
+  /** Folder of the model's own files: config.json, tokenizer.json, tokenizer_config.json, generation_config.json. */
   readonly folder: string;
   /** Longest prompt in tokens: a longer log is cut by the step-aware budget until it fits. */
   readonly maxPrompt: number;
@@ -30,7 +31,7 @@ export interface TextCodecOptions {
 
 /** The codec of a language model: the tracer's prompt in the model's own chat template and tokens. */
 export interface TextCodec extends TracerCodec {
-  /** Tokens in the vocabulary, added ones included: ids run from 0 to vocabulary − 1. */
+  /** Rows of the model's embedding: ids run from 0 to vocabulary − 1. Some may have no text. */
   readonly vocabulary: number;
   /** Token ids that end an answer. */
   readonly endTokens: readonly number[];
@@ -59,7 +60,7 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
   const template = openTemplate(templateText, folder);
   const endTokens = endTokensOf(folder, config, tokenizer);
   const end = new Set(endTokens);
-  const vocabulary = 1 + Math.max(...tokenizer.get_vocab(true).values());
+  const vocabulary = readJson(folder, "config.json", modelConfigSchema).vocab_size;
 
   const encodeText = (text: string): readonly number[] => tokenizer.encode(text, { add_special_tokens: false }).ids;
 

@@ -1,0 +1,297 @@
+import pLimit from "p-limit";
+import { z } from "zod";
+import { RootstepError } from "../../../src/errors.ts";
+import type { Clock } from "../../../src/models/clock.ts";
+import { derivedSeed } from "../../../src/random.ts";
+import type { ServerAddress } from "../../http.ts";
+import type { TextCodec } from "../../text-codec.ts";
+import type {
+  Completion,
+  EngineState,
+  ForwardBackwardResult,
+  Loss,
+  OptimizerSettings,
+  SampleRequest,
+  TrainingEngine,
+  TrainingGroup,
+} from "../engine.ts";
+import { openTinkerClient } from "./client.ts";
+import { bare, lossRequest, lossValue, type Sequence, sequencesOf, weightOf } from "./datums.ts";
+import type { TargetLogprobs, TinkerDatum } from "./encoding.ts";
+import { openEngineJournal } from "./journal.ts";
+import type { TinkerProfile } from "./profiles.ts";
+
+export interface TinkerEngineOptions {
+  readonly address: ServerAddress;
+  readonly profile: TinkerProfile;
+  /** Model as the server knows it: a name, or a folder on its side. */
+  readonly baseModel: string;
+  readonly codec: TextCodec;
+  readonly limits: TrainingEngine["limits"];
+  readonly lora: { readonly rank: number; readonly seed: number };
+  /** Sequences in one request. */
+  readonly sequencesPerRequest?: number;
+  /** Where what was asked is kept, for the next process; undefined keeps nothing. */
+  readonly journal?: string;
+  readonly clock?: Clock;
+  readonly resultMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An engine behind the Tinker protocol, with what a sampler needs of it. */
+export interface TinkerEngine extends TrainingEngine {
+  /** What this server cannot do and the run should know. */
+  readonly notes: readonly string[];
+  /** The present weights as the server packs them for samplers: a gzipped tar with a LoRA adapter. */
+  downloadSamplerWeights(): Promise<Uint8Array>;
+}
+
+const pathSchema = z.looseObject({ path: z.string() });
+const optimSchema = z.looseObject({ metrics: z.record(z.string(), z.number().nullable()).nullish() });
+/** What a checkpoint of such an engine holds: where the server keeps the weights. */
+const referenceSchema = z.strictObject({ tinker: z.literal(1), path: z.string() });
+
+const SEQUENCES_PER_REQUEST = 64;
+const SAMPLING_REQUESTS = 16;
+
+/**
+ * Opens a session and a model on a Tinker server.
+ *
+ * States are references: the weights stay with the server, a checkpoint holds the path to them.
+ * @throws RootstepError ENGINE_FAILED where the server does not serve the model
+ */
+export async function openTinkerEngine(options: TinkerEngineOptions): Promise<TinkerEngine> {
+  const { profile, codec, limits, baseModel } = options;
+  const { encoding, reduction } = profile;
+  const journal = openEngineJournal(options.journal);
+  const client = await openTinkerClient({ ...options, journal });
+  const supported = await client.supportedModels();
+  if (!supported.includes(baseModel)) {
+    const what = `the engine serves ${supported.join(", ") || "no model"}, not ${baseModel}`;
+    throw new RootstepError("ENGINE_FAILED", { what, where: client.name, hint: "Correct the key engine.baseModel." });
+  }
+  for (const left of journal.leftModels) await unload(left).catch(() => {}); // the server may have restarted since
+  let model = await createModel();
+  let seqId = 0;
+  let saved = 0;
+  /** Calls since the last optimiser step; a mean over sequences cannot be taken in parts of unknown number. */
+  let pending = 0;
+  /** Where the sampler's copy of the present weights is; undefined when they have moved on. */
+  let samplerPath: string | undefined;
+
+  async function createModel(): Promise<string> {
+    const { rank, seed } = options.lora;
+    return client.createModel({
+      base_model: baseModel,
+      ...(profile.parameters === "lora" && { lora_config: { rank, seed } }),
+    });
+  }
+
+  async function unload(modelId: string): Promise<void> {
+    await client.run({ name: "unload_model", path: "/unload_model", json: { model_id: modelId }, changes: false });
+    await journal.note({ event: "unloaded", modelId });
+  }
+
+  async function runJson<T>(schema: z.ZodType<T>, name: string, json: object, changes = true): Promise<T> {
+    const result = await client.run({ name, path: `/${name}`, json: { model_id: model, ...json }, changes });
+    const parsed = schema.safeParse(JSON.parse(Buffer.from(result).toString("utf8")));
+    if (parsed.success) return parsed.data;
+    const what = `the result of ${name} has another shape: ${z.prettifyError(parsed.error)}`;
+    throw new RootstepError("ENGINE_FAILED", { what, where: client.name });
+  }
+
+  async function send(
+    data: readonly TinkerDatum[],
+    loss: { readonly lossFn: string; readonly lossFnConfig: Readonly<Record<string, number>> },
+    forwardOnly: boolean,
+  ): Promise<TargetLogprobs> {
+    const logprobs: (readonly number[])[] = [];
+    const size = options.sequencesPerRequest ?? SEQUENCES_PER_REQUEST;
+    for (let from = 0; from < data.length; from += size) {
+      const part = data.slice(from, from + size);
+      const request = { modelId: model, seqId: ++seqId, data: part, ...loss, forwardOnly };
+      const name = forwardOnly ? "forward" : "forward_backward";
+      const result = await client.run({ name, changes: !forwardOnly, ...encoding.forwardBackward(request) });
+      const rows = encoding.readForwardBackward(result);
+      logprobs.push(...checkedRows(rows, part, client.name));
+    }
+    return logprobs;
+  }
+
+  const forwardOf = (sequences: readonly Sequence[]): Promise<TargetLogprobs> =>
+    send(sequences.map(bare), { lossFn: "cross_entropy", lossFnConfig: {} }, true);
+
+  function checkedSequences(groups: readonly TrainingGroup[]): Sequence[] {
+    for (const { prompt, completions } of groups) {
+      checkTokens(prompt, codec, client.name);
+      for (const { tokens } of completions) checkTokens(tokens, codec, client.name);
+    }
+    return sequencesOf(groups);
+  }
+
+  async function samplerWeights(): Promise<string> {
+    if (samplerPath !== undefined) return samplerPath;
+    const name = `sampler-${++saved}`;
+    const { path } = await runJson(pathSchema, "save_weights_for_sampler", { path: name });
+    samplerPath = path;
+    return path;
+  }
+
+  async function samplePrompt(prompt: readonly number[], p: number, request: SampleRequest, path: string) {
+    checkTokens(prompt, codec, client.name);
+    const result = await client.run({
+      name: "asample",
+      path: "/asample",
+      changes: false,
+      json: {
+        model_path: path,
+        num_samples: request.n,
+        prompt: { chunks: [{ type: "encoded_text", tokens: prompt }] },
+        sampling_params: {
+          max_tokens: limits.maxCompletion,
+          seed: derivedSeed(request.seed, "tinker", p),
+          temperature: request.temperature,
+          top_p: 1,
+          stop: codec.endTokens,
+        },
+      },
+    });
+    return encoding.readSamples(result);
+  }
+
+  return {
+    id: `tinker:${profile.id}:${baseModel.split("/").at(-1)}`,
+    codec,
+    limits,
+    notes:
+      profile.gradientClipping === undefined
+        ? [`engine ${profile.id} cannot clip the gradient's norm: optimizer.maxGradNorm has no effect`]
+        : [],
+    async sample(request): Promise<readonly (readonly Completion[])[]> {
+      const path = await samplerWeights();
+      const limit = pLimit(SAMPLING_REQUESTS);
+      return Promise.all(request.prompts.map((prompt, p) => limit(() => samplePrompt(prompt, p, request, path))));
+    },
+    async forward(groups) {
+      const sequences = checkedSequences(groups);
+      return perCompletion(groups, sequences, await forwardOf(sequences));
+    },
+    async forwardBackward(groups: readonly TrainingGroup[], loss: Loss): Promise<ForwardBackwardResult> {
+      const sequences = checkedSequences(groups);
+      const trained = sequences.filter((sequence) => weightOf(sequence) > 0);
+      if (reduction === "sequence-mean" && pending > 0 && trained.length > 0) {
+        throw new RootstepError("ENGINE_FAILED", {
+          what: `engine ${profile.id} averages over sequences: one forwardBackward per optimiser step`,
+          hint: "Give all groups of an update in one call.",
+        });
+      }
+      const rest = sequences.filter((sequence) => weightOf(sequence) <= 0);
+      const present =
+        loss.kind === "cross-entropy" && reduction === "sequence-mean" ? await forwardOf(trained) : undefined;
+      const request = lossRequest(trained, loss, reduction, { total: trained.length, ...(present && { present }) });
+      const rows = await send(request.data, request, false);
+      if (trained.length > 0) pending++;
+      const restRows = await forwardOf(rest);
+      const byPlace = new Map<Sequence, readonly number[]>();
+      trained.forEach((sequence, i) => void byPlace.set(sequence, rows[i] ?? []));
+      rest.forEach((sequence, i) => void byPlace.set(sequence, restRows[i] ?? []));
+      const logprobs = sequences.map((sequence) => byPlace.get(sequence) ?? []);
+      return { loss: lossValue(sequences, logprobs, loss), logprobs: perCompletion(groups, sequences, logprobs) };
+    },
+    async optimStep(settings: OptimizerSettings) {
+      const { metrics } = await runJson(optimSchema, "optim_step", {
+        seq_id: ++seqId,
+        adam_params: {
+          learning_rate: settings.learningRate,
+          beta1: settings.beta1,
+          beta2: settings.beta2,
+          eps: settings.epsilon,
+          weight_decay: settings.weightDecay,
+          ...(profile.gradientClipping !== undefined && { [profile.gradientClipping]: settings.maxGradNorm }),
+        },
+      });
+      pending = 0;
+      samplerPath = undefined;
+      const name = profile.gradientNorm.find((candidate) => metrics?.[candidate] !== undefined);
+      const gradNorm = name === undefined ? undefined : (metrics?.[name] ?? Number.NaN);
+      if (gradNorm === undefined) {
+        const what = `optim_step reports no gradient norm (looked for ${profile.gradientNorm.join(", ")})`;
+        throw new RootstepError("ENGINE_FAILED", { what, where: client.name });
+      }
+      if (Number.isFinite(gradNorm)) return { gradNorm };
+      throw new RootstepError("ENGINE_NAN", { what: `the gradient norm is ${gradNorm}`, where: client.name });
+    },
+    async exportState(): Promise<EngineState> {
+      const { path } = await runJson(pathSchema, "save_weights", { path: `state-${++saved}` });
+      const reference = Buffer.from(JSON.stringify({ tinker: 1, path }));
+      return { weights: reference, optimizer: reference };
+    },
+    async importState({ weights, optimizer }: EngineState) {
+      const { path } = parseReference(weights);
+      if (profile.loadsFirst) {
+        const before = model;
+        model = await createModel();
+        await unload(before);
+        seqId = 0;
+        saved = 0;
+      }
+      await runJson(z.unknown(), "load_weights", { path, optimizer: optimizer !== undefined });
+      pending = 0;
+      samplerPath = undefined;
+    },
+    async downloadSamplerWeights() {
+      const path = await samplerWeights();
+      const name = path.split("/").at(-1);
+      return client.download(`/training_runs/${model}/checkpoints/${name}/download`);
+    },
+    async close() {
+      await unload(model);
+      await client.close();
+    },
+  };
+}
+
+/** An id outside the vocabulary makes NaN that spreads to every model of the server until it is restarted. */
+function checkTokens(tokens: readonly number[], { vocabulary }: TextCodec, where: string): void {
+  const bad = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  if (bad === undefined) return;
+  const what = `token ${bad} is outside the vocabulary of ${vocabulary}`;
+  throw new RootstepError("ENGINE_FAILED", { what, where, hint: "Sampler and engine must hold the same base model." });
+}
+
+function checkedRows(rows: TargetLogprobs, data: readonly TinkerDatum[], where: string): TargetLogprobs {
+  data.forEach(({ targets }, n) => {
+    const row = rows[n];
+    if (row?.length === targets.length) {
+      const bad = row.find((logprob) => !Number.isFinite(logprob));
+      if (bad === undefined) return;
+      throw new RootstepError("ENGINE_NAN", { what: `the engine returned ${bad} as a log-probability`, where });
+    }
+    const what = `the engine returned ${row?.length ?? "no"} log-probabilities for ${targets.length} tokens`;
+    throw new RootstepError("ENGINE_FAILED", { what, where });
+  });
+  return rows;
+}
+
+/** Rows per sequence, cut to the completions' own tokens, in the shape of the groups. */
+function perCompletion(
+  groups: readonly TrainingGroup[],
+  sequences: readonly Sequence[],
+  rows: TargetLogprobs,
+): readonly (readonly (readonly number[])[])[] {
+  const shaped = groups.map((): (readonly number[])[] => []);
+  sequences.forEach(({ p, g, offset }, n) => {
+    const group = shaped[p];
+    if (group !== undefined) group[g] = (rows[n] ?? []).slice(offset);
+  });
+  return shaped;
+}
+
+function parseReference(weights: Uint8Array): z.infer<typeof referenceSchema> {
+  try {
+    return referenceSchema.parse(JSON.parse(Buffer.from(weights).toString("utf8")));
+  } catch (cause) {
+    const what = "the checkpoint does not refer to weights on a Tinker server";
+    throw new RootstepError("CHECKPOINT_CORRUPT", { what, cause, hint: "It was written by another engine." });
+  }
+}

@@ -1,0 +1,87 @@
+import { byId } from "../../../src/registry.ts";
+import { jsonEncoding, protobufEncoding, type TinkerEncoding } from "./encoding.ts";
+
+/**
+ * What differs between servers of the Tinker protocol. Measured on SkyRL 0.4 with JAX; the other rows follow the
+ * servers' documentation and code and are marked as such in the README.
+ */
+export interface TinkerProfile {
+  readonly id: string;
+  readonly title: string;
+  readonly encoding: TinkerEncoding;
+  /**
+   * How the server makes one number of many tokens. `token-sum`: Σ weight·loss. `sequence-mean`: Σ weight·loss / Σ weight
+   * in a sequence, then the mean over all sequences since the last optim_step.
+   */
+  readonly reduction: "token-sum" | "sequence-mean";
+  /** A request sent twice with the same seq_id runs once. Where not, one whose answer was lost is never sent again. */
+  readonly deduplicates: boolean;
+  /** A result may be fetched again after its answer was lost. */
+  readonly resultsStay: boolean;
+  /** Trains low-rank adapters (needs lora in create_model), or all parameters. */
+  readonly parameters: "lora" | "full";
+  /** Name of the Adam parameter that clips the gradient's norm; undefined where the server cannot. */
+  readonly gradientClipping: string | undefined;
+  /** Name of the gradient norm among the metrics of optim_step, before clipping. */
+  readonly gradientNorm: readonly string[];
+  /** load_weights must be the first request of a new model. */
+  readonly loadsFirst: boolean;
+}
+
+const SKYRL_NORM = ["skyrl.ai/grad_norm", "grad_norm"];
+
+export const tinkerProfiles: readonly TinkerProfile[] = [
+  {
+    id: "skyrl-jax",
+    title: "SkyRL 0.4, JAX backend (LoRA; CPU, TPU, GPU)",
+    encoding: protobufEncoding,
+    reduction: "sequence-mean",
+    deduplicates: true,
+    resultsStay: true,
+    parameters: "lora",
+    gradientClipping: undefined,
+    gradientNorm: SKYRL_NORM,
+    loadsFirst: true,
+  },
+  {
+    id: "skyrl-train",
+    title: "SkyRL 0.4, FSDP or Megatron backend",
+    encoding: protobufEncoding,
+    reduction: "token-sum",
+    deduplicates: true,
+    resultsStay: true,
+    parameters: "lora",
+    gradientClipping: undefined,
+    gradientNorm: SKYRL_NORM,
+    loadsFirst: true,
+  },
+  {
+    id: "verl-tinker",
+    title: "verl behind a Tinker server (all parameters)",
+    encoding: jsonEncoding,
+    reduction: "token-sum",
+    deduplicates: false,
+    resultsStay: false,
+    parameters: "full",
+    gradientClipping: "grad_clip_norm",
+    gradientNorm: ["grad_norm", "actor/grad_norm"],
+    loadsFirst: false,
+  },
+  {
+    id: "hosted",
+    title: "Thinking Machines' hosted Tinker API (LoRA)",
+    encoding: protobufEncoding,
+    reduction: "token-sum",
+    deduplicates: true,
+    resultsStay: true,
+    parameters: "lora",
+    gradientClipping: "grad_clip_norm",
+    gradientNorm: ["grad_norm", "optimizer/grad_norm"],
+    loadsFirst: true,
+  },
+];
+
+/** @throws RootstepError UNKNOWN_NAME listing the known ones */
+export function tinkerProfile(id: string): TinkerProfile {
+  return byId(tinkerProfiles, id, "Tinker profile", "engines");
+}
