@@ -185,6 +185,11 @@ export const CATALOGUE = {
     EXIT.usage,
     "A rerun would repeat what the program does outside. Tape its tools (--tool NAME=URL), or insist with --allow-external.",
   ),
+  NO_STEPS: entry(
+    "system under test",
+    EXIT.failed,
+    "The run asked no model that answered; look at `rootstep replay show TAPE`.",
+  ),
   SYSTEM_FAILED: entry(
     "system under test",
     EXIT.failed,

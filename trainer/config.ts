@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { sha256 } from "../src/checksum.ts";
+import { engineSchema, samplingSchema, serversSchema } from "./engine-config.ts";
 
 const positive = z.number().positive();
 const count = z.number().int().positive();
@@ -94,6 +95,9 @@ export const trainConfigSchema = z.strictObject({
   entropyFloor: z.number().nonnegative().default(0.01).describe("nats per token below which a step warns"),
   evalEvery: count.default(20).describe("steps between evaluations on the held-out split"),
   ...checkpointShape,
+  engine: engineSchema,
+  sampling: samplingSchema,
+  servers: serversSchema,
   stop: z
     .strictObject({
       collapseReward: z.number().nonnegative().default(0.01).describe("mean reward that counts as collapsed"),
@@ -106,7 +110,7 @@ export const trainConfigSchema = z.strictObject({
 export type TrainConfig = z.infer<typeof trainConfigSchema>;
 
 /** Settings that may change between a run and its continuation without changing what it computes. */
-const OPERATIONAL: ReadonlySet<string> = new Set(Object.keys(checkpointShape));
+const OPERATIONAL: ReadonlySet<string> = new Set([...Object.keys(checkpointShape), "servers"]);
 
 /** Identifies the settings of a run: a folder is only resumed with the same ones. Keys are in the schema's order. */
 export function configHash(config: Readonly<Record<string, unknown>>): string {

@@ -1,7 +1,8 @@
 """Makes a tiny random Qwen3 with its tokenizer, the same bytes for the same seed: python tiny_qwen3.py FOLDER [SEED].
 
-2 layers, hidden 64, 4 heads over 2 key-value heads of size 32, vocabulary 384 (256 bytes and special tokens), weights
-drawn with standard deviation .1, embeddings untied (tied ones go silently wrong when vLLM reloads weights).
+2 layers, hidden 64, 4 heads over 2 key-value heads of size 32, vocabulary 2048 (byte-level BPE, trained on the tracer's
+prompt and on GSM8K), weights drawn with standard deviation .1, embeddings untied (tied ones go silently wrong when vLLM
+reloads weights). The end token's row is larger, so that answers end at various lengths.
 Needs numpy, safetensors and tokenizers, which the virtual environments of vLLM and SkyRL both have.
 """
 
@@ -11,10 +12,15 @@ import sys
 
 import numpy
 from safetensors.numpy import save_file
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, MLP, VOCABULARY = 64, 2, 4, 2, 32, 128, 384
-SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<answer>", "</answer>"]
+HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, MLP, VOCABULARY = 64, 2, 4, 2, 32, 128, 2048
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+TAGS = ["<think>", "</think>", "<answer>", "</answer>"]
+PAD, END = 0, 2
+END_SCALE = 5.0
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+CORPUS = ["src/methods/tracer/prompt.md", "data/gsm8k/test.jsonl"]
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -44,7 +50,9 @@ def weights(random):
             f"{at}.mlp.up_proj.weight": drawn(MLP, HIDDEN),
             f"{at}.mlp.down_proj.weight": drawn(HIDDEN, MLP),
         }
-    return tensors | {"model.norm.weight": ones(HIDDEN), "lm_head.weight": drawn(VOCABULARY, HIDDEN)}
+    head = drawn(VOCABULARY, HIDDEN)
+    head[END] *= END_SCALE
+    return tensors | {"model.norm.weight": ones(HIDDEN), "lm_head.weight": head}
 
 
 def config():
@@ -59,35 +67,32 @@ def config():
         "num_key_value_heads": KV_HEADS,
         "head_dim": HEAD_DIM,
         "hidden_act": "silu",
-        "max_position_embeddings": 1024,
+        "max_position_embeddings": 2048,
         "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0,
         "attention_bias": False,
         "tie_word_embeddings": False,
         "bos_token_id": None,
-        "eos_token_id": 258,
-        "pad_token_id": 256,
+        "eos_token_id": END,
+        "pad_token_id": PAD,
         "torch_dtype": "float32",
     }
 
 
 def tokenizer():
-    """Bytes 0–255 as tokens, without merges; special tokens from 256."""
-    alphabet = byte_alphabet()
-    made = Tokenizer(models.BPE(vocab={char: byte for byte, char in enumerate(alphabet)}, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    """Special tokens first, then the 256 bytes, then merges; the reward's tags are tokens of their own."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(text, normalized=False) for text in SPECIAL[:3]])
-    made.add_tokens([AddedToken(text, normalized=False) for text in SPECIAL[3:]])
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(TAGS),
+        special_tokens=SPECIAL,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    made.train_from_iterator([(REPOSITORY / path).read_text() for path in CORPUS], trainer)
+    made.add_tokens([AddedToken(text, normalized=False) for text in TAGS])
     return made
-
-
-def byte_alphabet():
-    """The printable stand-ins that byte-level tokenizers use for the 256 bytes (GPT-2), by byte."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    chars = {byte: chr(byte) for byte in printable} | {byte: chr(256 + n) for n, byte in enumerate(others)}
-    return [chars[byte] for byte in range(256)]
 
 
 def main(folder, seed):
@@ -96,12 +101,12 @@ def main(folder, seed):
     tokenizer().save(str(folder / "tokenizer.json"))
     files = {
         "config.json": config(),
-        "generation_config.json": {"eos_token_id": 258, "pad_token_id": 256},
+        "generation_config.json": {"eos_token_id": END, "pad_token_id": PAD},
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "eos_token": "<|im_end|>",
             "pad_token": "<|endoftext|>",
-            "model_max_length": 1024,
+            "model_max_length": 2048,
             "chat_template": CHAT_TEMPLATE,
         },
     }

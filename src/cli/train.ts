@@ -8,8 +8,8 @@ import {
   type TrainingData,
   type TrainingExample,
 } from "../../trainer/dataset.ts";
-import { openEmbeddedEngine } from "../../trainer/engines/embedded/engine.ts";
 import type { LoopState } from "../../trainer/loop.ts";
+import { describeEngine, openEngine } from "../../trainer/open-engine.ts";
 import { planTraining, type TrainingPlan } from "../../trainer/plan.ts";
 import { type TrainingEvent, trainRun } from "../../trainer/train-run.ts";
 import { describeError, EXIT } from "../errors.ts";
@@ -22,7 +22,7 @@ import { type Arguments, type CommandContext, command, optionalNumber, stringArg
 /** `train run`: GRPO of a tracer on labelled runs, in a resumable folder. */
 export const trainRunCommand = command<TrainConfig>({
   name: "train run",
-  describe: "train a tracer with GRPO on labelled runs (engine: embedded)",
+  describe: "train a tracer with GRPO on labelled runs",
   schema: trainConfigSchema,
   arguments: [
     {
@@ -50,7 +50,7 @@ export const trainRunCommand = command<TrainConfig>({
       optionalNumber(args, "held-out-share") ?? 0.1,
     );
     if (context.dryRun) {
-      context.print(prepared.plan, renderPlan(prepared.plan, prepared.data));
+      context.print(prepared.plan, renderPlan(config, prepared.plan, prepared.data));
       return EXIT.ok;
     }
     const state = await runTraining({ config, prepared, out: stringArgument(args, "out"), threads }, context);
@@ -72,20 +72,16 @@ export interface Prepared {
   readonly plan: TrainingPlan;
 }
 
-/** Builds the embedded engine's examples and the plan of a run. */
+/** Builds the engine's examples and the plan of a run. */
 export async function prepare(
   config: TrainConfig,
   trajectories: readonly Trajectory[],
   heldOutShare: number,
 ): Promise<Prepared> {
-  const engine = await openEmbeddedEngine();
-  try {
-    const data = buildExamples(trajectories, engine.codec, { ...config, maxPrompt: engine.limits.maxPrompt });
-    const { train, heldOut } = splitByGroup(data.examples, { heldOutFraction: heldOutShare, seed: config.seed });
-    return { data, train, heldOut, plan: planTraining(config, { examples: train, heldOut }, engine.limits) };
-  } finally {
-    await engine.close();
-  }
+  const { codec, limits } = await describeEngine(config.engine);
+  const data = buildExamples(trajectories, codec, { ...config, maxPrompt: limits.maxPrompt });
+  const { train, heldOut } = splitByGroup(data.examples, { heldOutFraction: heldOutShare, seed: config.seed });
+  return { data, train, heldOut, plan: planTraining(config, { examples: train, heldOut }, limits) };
 }
 
 export interface TrainingRequest {
@@ -107,7 +103,7 @@ export async function runTraining(
     );
   }
   for (const warning of plan.warnings) context.progress.note(`warning: ${warning}`);
-  const { checkpointEvery: _every, keepCheckpoints: _keep, ...settings } = config;
+  const { checkpointEvery: _every, keepCheckpoints: _keep, servers: _servers, ...settings } = config;
   const inputs = { examples: dataHash(train, heldOut) };
   const folder = openRunFolder({
     path: out,
@@ -117,12 +113,25 @@ export async function runTraining(
     inputs,
     now: context.now,
   });
-  const engine = await openEmbeddedEngine({ threads });
+  const opened = await openEngine({
+    config,
+    environment: context.env,
+    folder: folder.path,
+    threads,
+    signal: context.signal,
+    onRetry: (error, server) => context.progress.note(`${server} is asked again: ${error.what}`),
+  }).catch((error: unknown) => {
+    folder.release();
+    throw error;
+  });
+  for (const note of opened.notes) context.progress.note(`note: ${note}`);
   let bar = context.progress.stage("train", config.steps);
   try {
     return await trainRun({
       config,
-      engine,
+      engine: opened.engine,
+      ...(opened.rollouts && { rollouts: opened.rollouts }),
+      ...(opened.sync && { sync: opened.sync }),
       examples: train,
       heldOut,
       folder: folder.path,
@@ -139,7 +148,7 @@ export async function runTraining(
     });
   } finally {
     bar.finish();
-    await engine.close();
+    await opened.close();
     folder.release();
   }
 }
@@ -153,7 +162,7 @@ function noteEvent(event: TrainingEvent, { progress }: CommandContext): void {
   }
 }
 
-function renderPlan(plan: TrainingPlan, data: TrainingData): string {
+function renderPlan(config: TrainConfig, plan: TrainingPlan, data: TrainingData): string {
   const rows = [
     ["steps", String(plan.steps)],
     ["examples (train / held out / refused)", `${plan.examples} / ${plan.heldOut} / ${data.refused.length}`],
@@ -162,7 +171,7 @@ function renderPlan(plan: TrainingPlan, data: TrainingData): string {
     ["optimiser steps", String(plan.updates)],
     ["completion tokens at most", String(plan.tokens.completionAtMost ?? "unknown")],
     ["clip bound, first to last step", `${plan.clip.first} to ${plan.clip.last.toFixed(3)}`],
-    ["money", "none: the embedded engine runs here"],
+    ["money", config.engine.kind === "embedded" ? "none: the embedded engine runs here" : "unknown: the servers' own"],
   ];
   return [
     textTable("Plan of train run; nothing was run", ["", ""], rows),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RootstepError } from "../errors.ts";
+import { isRecord } from "../is-record.ts";
 import { redact, redactedCause, type Secret } from "./key.ts";
 
 /** Where a call goes, and what must not be printed about it. */
@@ -42,6 +43,8 @@ const plainMessage = z.union([
 
 /** The error that a JSON value of the server is, though it came with status 200 or inside a stream; else undefined. */
 export function reportedError(value: unknown, place: CallPlace): RootstepError | undefined {
+  // Every answer passes here: one without either mark of an error is none.
+  if (!isRecord(value) || (value.error === undefined && value.object !== "error")) return undefined;
   const parsed = errorBody.safeParse(value);
   if (!parsed.success) return undefined;
   const { message, type, code } = parsed.data;
@@ -86,7 +89,7 @@ export interface FailedStatus {
 /** The catalogue error of an HTTP status from 400 on. */
 export function statusError({ status, body, retryAfterMs }: FailedStatus, place: CallPlace): RootstepError {
   const { text, code } = messageOf(body, place.secrets);
-  const details = { what: `The model server answered HTTP ${status}${text}`, where: place.where, retryAfterMs };
+  const details = { what: `The model server answered HTTP ${status}${text}`, where: place.where, retryAfterMs, status };
   if (status === 401 || status === 403) return new RootstepError("MODEL_AUTH", details);
   if (status === 402 || (status === 429 && /insufficient_quota|billing/i.test(code))) {
     const hint = "The account has no credit left: top it up or use another key; waiting does not help.";

@@ -5,6 +5,8 @@ export interface Completion {
   readonly tokens: readonly number[];
   readonly logprobs: readonly number[];
   readonly finishReason: "stop" | "length";
+  /** Version of the policy that sampled it, where the sampler holds a copy of the weights. */
+  readonly policyVersion?: number;
 }
 
 export interface SampleRequest {

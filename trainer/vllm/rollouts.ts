@@ -8,8 +8,10 @@ import type { VllmServer } from "./server.ts";
 export interface VllmRolloutOptions {
   /** Servers that all hold the same weights. */
   readonly servers: readonly VllmServer[];
-  /** Served name; a function where an adapter's name changes with the policy's version. */
-  readonly model: string | (() => string);
+  /** Served name: the base model's, or an adapter's. */
+  readonly model: string;
+  /** Version of the policy that the servers hold now; noted with every sample. */
+  readonly policyVersion?: () => number | undefined;
   readonly maxCompletion: number;
   /** Requests in flight over all servers; each asks for a whole group. */
   readonly concurrency: number;
@@ -83,12 +85,12 @@ export function vllmRollouts(options: VllmRolloutOptions): RolloutSource {
 
   async function attempt(load: Load, request: SampleRequest, p: number): Promise<readonly Completion[]> {
     const prompt = request.prompts[p] ?? [];
-    const model = typeof options.model === "string" ? options.model : options.model();
+    const policyVersion = options.policyVersion?.();
     load.inFlight++;
     try {
       const choices = await load.server.sample(
         {
-          model,
+          model: options.model,
           prompt,
           n: request.n,
           maxTokens: options.maxCompletion,
@@ -98,7 +100,9 @@ export function vllmRollouts(options: VllmRolloutOptions): RolloutSource {
         request.signal,
       );
       return choices.map(({ tokens, logprobs, finishReason }) => {
-        if (finishReason === "stop" || finishReason === "length") return { tokens, logprobs, finishReason };
+        if (finishReason === "stop" || finishReason === "length") {
+          return { tokens, logprobs, finishReason, ...(policyVersion !== undefined && { policyVersion }) };
+        }
         const what = `the server ended a completion with "${finishReason}" after ${tokens.length} tokens`;
         throw new RootstepError("ENGINE_FAILED", {
           what,
@@ -135,7 +139,7 @@ export function vllmRollouts(options: VllmRolloutOptions): RolloutSource {
   }
 
   return {
-    id: `vllm:${typeof options.model === "string" ? options.model : "adapter"}`,
+    id: `vllm:${options.model}`,
     async sample(request) {
       const limit = pLimit(options.concurrency);
       const failed = new AbortController();

@@ -40,6 +40,7 @@ export interface TinkerEngineOptions {
 
 /** An engine behind the Tinker protocol, with what a sampler needs of it. */
 export interface TinkerEngine extends TrainingEngine {
+  readonly codec: TextCodec;
   /** What this server cannot do and the run should know. */
   readonly notes: readonly string[];
   /** The present weights as the server packs them for samplers: a gzipped tar with a LoRA adapter. */

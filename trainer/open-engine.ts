@@ -1,0 +1,183 @@
+import { join } from "node:path";
+import { RootstepError } from "../src/errors.ts";
+import { type Environment, keyFromEnvironment, type Secret } from "../src/models/key.ts";
+import { parseServerUrl } from "../src/models/server-url.ts";
+import type { EngineConfig, SamplingConfig, ServersConfig } from "./engine-config.ts";
+import { openEmbeddedEngine } from "./engines/embedded/engine.ts";
+import type { RolloutSource, TracerCodec, TrainingEngine } from "./engines/engine.ts";
+import { openTinkerEngine, type TinkerEngine } from "./engines/tinker/engine.ts";
+import { tinkerProfile } from "./engines/tinker/profiles.ts";
+import { openTextCodec } from "./text-codec.ts";
+import { vllmRollouts } from "./vllm/rollouts.ts";
+import { openVllmServer } from "./vllm/server.ts";
+import { unpackWeights } from "./vllm/unpack.ts";
+import { type SyncReport, vllmWeightSync } from "./vllm/weight-sync.ts";
+
+export interface TrainingServers {
+  readonly engine: EngineConfig;
+  readonly sampling: SamplingConfig;
+  readonly servers: ServersConfig;
+}
+
+/** What a run trains with. */
+export interface OpenedEngine {
+  readonly engine: TrainingEngine;
+  /** What samples, where it is not the engine itself. */
+  readonly rollouts?: RolloutSource;
+  readonly sync?: (policyVersion: number) => Promise<void>;
+  /** What the run should know of its servers. */
+  readonly notes: readonly string[];
+  close(): Promise<void>;
+}
+
+export interface OpenEngineOptions {
+  readonly config: TrainingServers;
+  readonly environment: Environment;
+  /** Run folder, for the engine's journal and weights on their way. */
+  readonly folder: string;
+  readonly threads?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly onSync?: (report: SyncReport) => void;
+  readonly onRetry?: (error: RootstepError, server: string) => void;
+}
+
+/** Codec and limits of an engine, without opening it: what examples and plans need. */
+export async function describeEngine(
+  config: EngineConfig,
+): Promise<{ readonly codec: TracerCodec; readonly limits: TrainingEngine["limits"] }> {
+  if (config.kind === "tinker") return { codec: textCodec(config), limits: tinkerLimits(config) };
+  const engine = await openEmbeddedEngine();
+  try {
+    return { codec: engine.codec, limits: engine.limits };
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * Opens the engine of a configuration and the servers that sample for it.
+ * @throws RootstepError CONFIG_INVALID where an address is missing, KEY_MISSING, and those of the servers
+ */
+export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngine> {
+  const { config, threads = 2 } = options;
+  if (config.engine.kind === "embedded") {
+    if (config.sampling.from !== "engine") {
+      throw new RootstepError("CONFIG_INVALID", {
+        what: "the embedded engine samples itself",
+        where: "sampling.from",
+        hint: "Leave sampling out, or choose an engine of kind tinker.",
+      });
+    }
+    const engine = await openEmbeddedEngine({ threads });
+    return { engine, notes: [], close: () => engine.close() };
+  }
+  const engine = await openTinker(config.engine, options);
+  try {
+    if (config.sampling.from === "engine") return { engine, notes: engine.notes, close: () => engine.close() };
+    return { ...vllmSide(engine, config.sampling, options), engine, notes: engine.notes, close: () => engine.close() };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+type TinkerConfig = Extract<EngineConfig, { readonly kind: "tinker" }>;
+
+const tinkerLimits = ({ maxPrompt, maxCompletion }: TinkerConfig): TrainingEngine["limits"] => ({
+  maxPrompt,
+  maxCompletion,
+  groupSize: Number.MAX_SAFE_INTEGER,
+});
+
+const textCodec = ({ modelFolder, maxPrompt, templateOptions }: TinkerConfig) =>
+  openTextCodec({ folder: modelFolder, maxPrompt, templateOptions });
+
+async function openTinker(config: TinkerConfig, options: OpenEngineOptions): Promise<TinkerEngine> {
+  const { servers } = options.config;
+  if (servers.engine === undefined) {
+    const what = "the training engine has no address";
+    throw new RootstepError("CONFIG_INVALID", { what, where: "servers.engine" });
+  }
+  return openTinkerEngine({
+    address: {
+      url: parseServerUrl(servers.engine, "servers.engine"),
+      key: keyOf(servers.engineKeyEnv, options.environment),
+    },
+    profile: tinkerProfile(config.profile),
+    baseModel: config.baseModel,
+    codec: textCodec(config),
+    limits: tinkerLimits(config),
+    lora: { rank: config.loraRank, seed: config.loraSeed },
+    journal: join(options.folder, "engine-journal.jsonl"),
+    resultMs: servers.resultSeconds * 1000,
+    signal: options.signal,
+  });
+}
+
+function vllmSide(
+  engine: TinkerEngine,
+  sampling: Extract<SamplingConfig, { readonly from: "vllm" }>,
+  options: OpenEngineOptions,
+): Pick<OpenedEngine, "rollouts" | "sync"> {
+  const { servers } = options.config;
+  if (servers.rollouts.length === 0) {
+    throw new RootstepError("CONFIG_INVALID", { what: "no vLLM server has an address", where: "servers.rollouts" });
+  }
+  if (sampling.sync !== "lora") {
+    throw new RootstepError("CONFIG_INVALID", {
+      what: `engine ${engine.id} hands out LoRA adapters: they reach vLLM by "lora" alone, not by "${sampling.sync}"`,
+      where: "sampling.sync",
+    });
+  }
+  const key = keyOf(servers.rolloutKeyEnv, options.environment);
+  const opened = servers.rollouts.map((address, i) =>
+    openVllmServer({ url: parseServerUrl(address, `servers.rollouts.${i}`), key }),
+  );
+  const here = servers.weightsFolder ?? join(options.folder, "sampler-weights");
+  const there = servers.weightsFolderThere ?? here;
+  const sync = vllmWeightSync({
+    mode: sampling.sync,
+    servers: opened,
+    model: sampling.model,
+    exportWeights: async (policyVersion) => {
+      const name = `version-${policyVersion}`;
+      await unpackWeights(await engine.downloadSamplerWeights(), join(here, name));
+      return join(there, name);
+    },
+    probe: probeOf(engine),
+    tolerance: sampling.probeTolerance,
+  });
+  const rollouts = vllmRollouts({
+    servers: opened,
+    model: sync.model,
+    maxCompletion: engine.limits.maxCompletion,
+    concurrency: servers.concurrency,
+    attempts: servers.attempts,
+    policyVersion: () => sync.served,
+    ...(options.onRetry && { onRetry: options.onRetry }),
+  });
+  return {
+    rollouts,
+    sync: async (policyVersion) => {
+      options.onSync?.(await sync.push(policyVersion, options.signal));
+    },
+  };
+}
+
+/** A short sequence of everyday text: whether two servers hold the same weights shows on any. */
+function probeOf(engine: TinkerEngine) {
+  const text = "<think>The planner asked for the wrong year.</think><answer>Planner | 3</answer>";
+  const [first = 0, ...rest] = engine.codec.encodeCompletion(text);
+  return {
+    tokens: [first, ...rest],
+    engineLogprobs: async (): Promise<readonly number[]> => {
+      const completion = { tokens: rest, weights: rest.map(() => 0), advantage: 0 };
+      const [[logprobs = []] = []] = await engine.forward([{ prompt: [first], completions: [completion] }]);
+      return logprobs;
+    },
+  };
+}
+
+function keyOf(name: string | null, environment: Environment): Secret | undefined {
+  return name === null ? undefined : keyFromEnvironment([name], environment);
+}
