@@ -4,7 +4,7 @@ import { type Environment, keyFromEnvironment, type Secret } from "../src/models
 import { parseServerUrl } from "../src/models/server-url.ts";
 import type { EngineConfig, SamplingConfig, ServersConfig } from "./engine-config.ts";
 import { openEmbeddedEngine } from "./engines/embedded/engine.ts";
-import type { RolloutSource, TracerCodec, TrainingEngine } from "./engines/engine.ts";
+import type { RolloutSource, TeacherCodec, TrainingEngine } from "./engines/engine.ts";
 import { openTinkerEngine, type TinkerEngine } from "./engines/tinker/engine.ts";
 import { tinkerProfile } from "./engines/tinker/profiles.ts";
 import { openTextCodec } from "./text-codec.ts";
@@ -44,7 +44,7 @@ export interface OpenEngineOptions {
 /** Codec and limits of an engine, without opening it: what examples and plans need. */
 export async function describeEngine(
   config: EngineConfig,
-): Promise<{ readonly codec: TracerCodec; readonly limits: TrainingEngine["limits"] }> {
+): Promise<{ readonly codec: TeacherCodec; readonly limits: TrainingEngine["limits"] }> {
   if (config.kind === "tinker") return { codec: textCodec(config), limits: tinkerLimits(config) };
   const engine = await openEmbeddedEngine();
   try {
@@ -167,7 +167,7 @@ function vllmSide(
 /** A short sequence of everyday text: whether two servers hold the same weights shows on any. */
 function probeOf(engine: TinkerEngine) {
   const text = "<think>The planner asked for the wrong year.</think><answer>Planner | 3</answer>";
-  const [first = 0, ...rest] = engine.codec.encodeCompletion(text);
+  const [first = 0, ...rest] = engine.codec.encodeText(text);
   return {
     tokens: [first, ...rest],
     engineLogprobs: async (): Promise<readonly number[]> => {

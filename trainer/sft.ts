@@ -5,6 +5,7 @@ import { tokenWeights } from "./aggregation.ts";
 import { learningRateAt } from "./clip-schedule.ts";
 import { checkpointShape, configHash, exampleShape, learningRateShape, optimizerSchema } from "./config.ts";
 import { dataHash, drawExamples, type TrainingExample } from "./dataset.ts";
+import { engineSchema, serversSchema } from "./engine-config.ts";
 import type { TrainingEngine, TrainingGroup } from "./engines/engine.ts";
 import { guardEngine } from "./engines/guarded.ts";
 import type { SftMetric } from "./metrics.ts";
@@ -24,6 +25,8 @@ export const sftConfigSchema = z.strictObject({
     .nonnegative()
     .default(0)
     .describe("weight of a language-model loss on the prompt, as a mean over its tokens"),
+  engine: engineSchema,
+  servers: serversSchema,
   ...checkpointShape,
   ...exampleShape,
 });

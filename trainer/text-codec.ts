@@ -8,7 +8,7 @@ import { RootstepError } from "../src/errors.ts";
 import { DEFAULT_LOG_BUDGET, tracerMessages } from "../src/methods/tracer/tracer.ts";
 import { methodView } from "../src/methods/view.ts";
 import type { Trajectory } from "../src/trajectory/schema.ts";
-import type { TracerCodec } from "./engines/engine.ts";
+import type { TeacherCodec } from "./engines/engine.ts";
 
 const tokenText = z.union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)]);
 
@@ -30,15 +30,13 @@ export interface TextCodecOptions {
 }
 
 /** The codec of a language model: the tracer's prompt in the model's own chat template and tokens. */
-export interface TextCodec extends TracerCodec {
+export interface TextCodec extends TeacherCodec {
   /** Rows of the model's embedding: ids run from 0 to vocabulary − 1. Some may have no text. */
   readonly vocabulary: number;
   /** Token ids that end an answer. */
   readonly endTokens: readonly number[];
   /** Tokens of a text, without any added start or end. */
   encodeText(text: string): readonly number[];
-  /** A whole completion: the tokens of the text and the end token. */
-  encodeCompletion(text: string): readonly number[];
 }
 
 /** Of a log that does not fit, the next budget aims a little below what would just fit. */
@@ -83,7 +81,11 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
     vocabulary,
     endTokens,
     encodeText,
-    encodeCompletion: (text) => [...encodeText(text), ...endTokens.slice(0, 1)],
+    encodeCompletion: (_, { agent, step, reason }) => {
+      const think = reason ?? `Step ${step} is the earliest whose correction makes the run succeed.`;
+      const answer = `<think>${withoutTags(think)}</think><answer>${agent} | ${step}</answer>`;
+      return [...encodeText(answer), ...endTokens.slice(0, 1)];
+    },
     encodePrompt(trajectory) {
       let { tokens, logCharacters } = encodeWith(trajectory, DEFAULT_LOG_BUDGET);
       while (tokens.length > maxPrompt && logCharacters > SMALLEST_LOG) {
@@ -104,6 +106,11 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
       });
     },
   };
+}
+
+/** A reason that names the answer's own tags would fail the format gate. */
+function withoutTags(text: string): string {
+  return text.replaceAll(/<\/?(?:think|answer)>/gu, "").trim();
 }
 
 function openTokenizer(tokenizerJson: object, config: object, folder: string): Tokenizer {

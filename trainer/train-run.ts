@@ -1,7 +1,7 @@
 import { RootstepError } from "../src/errors.ts";
 import { configHash, type TrainConfig } from "./config.ts";
 import { dataHash, type TrainingExample } from "./dataset.ts";
-import type { RolloutSource, TrainingEngine } from "./engines/engine.ts";
+import type { EngineState, RolloutSource, TrainingEngine } from "./engines/engine.ts";
 import { guardEngine, guardSource } from "./engines/guarded.ts";
 import { type CheckpointReason, grpo, type LoopState, loopStateSchema } from "./loop.ts";
 import type { Evaluation, Metric, RatioStats } from "./metrics.ts";
@@ -23,6 +23,8 @@ export interface TrainRunOptions {
   readonly sync?: (policyVersion: number) => Promise<void>;
   readonly examples: readonly TrainingExample[];
   readonly heldOut: readonly TrainingExample[];
+  /** Weights that a fresh run begins with: a warm start. The engine's own by default. */
+  readonly start?: EngineState;
   /** Holds checkpoints/ and the records. The caller sees to it that one process writes there. */
   readonly folder: string;
   /** Finishes the step in progress, saves and ends with INTERRUPTED. */
@@ -54,6 +56,7 @@ export async function trainRun(options: TrainRunOptions): Promise<LoopState> {
   });
   for (const error of folder.corrupt) onEvent?.({ kind: "corrupt-checkpoint", error });
   if (folder.resumed !== undefined) onEvent?.({ kind: "resumed", stepsDone: folder.resumed.step });
+  else if (options.start !== undefined) await engine.importState({ weights: options.start.weights });
   const setup = {
     config,
     engine,

@@ -84,7 +84,7 @@ export function createTabularEngine(lean = 2): TrainingEngine {
 
   return {
     id: "tabular",
-    codec: tabularCodec,
+    codec: { ...tabularCodec, encodeCompletion: tabularTarget },
     limits: { maxPrompt: 1, maxCompletion: POSITIONS, groupSize: 64 },
     sample: async ({ prompts, n, temperature, seed }) =>
       prompts.map((prompt, p) =>

@@ -1,4 +1,4 @@
-import type { Trajectory } from "../../src/trajectory/schema.ts";
+import type { Label, Trajectory } from "../../src/trajectory/schema.ts";
 
 /** One sampled completion. `logprobs[i]` is the policy's log-probability of `tokens[i]` at temperature 1. */
 export interface Completion {
@@ -71,6 +71,15 @@ export interface TracerCodec {
   decodeCompletion(tokens: readonly number[]): string;
 }
 
+/** A codec that can also write the answer a label asks for: what cross-entropy trains on. */
+export interface TeacherCodec extends TracerCodec {
+  /**
+   * The completion a teacher gives for a label, end token included.
+   * @throws RootstepError VOCABULARY, LABEL_OUTSIDE
+   */
+  encodeCompletion(trajectory: Trajectory, label: Pick<Label, "agent" | "step" | "reason">): readonly number[];
+}
+
 /** Samples from a policy: a vLLM server, an engine's own sampler, the embedded engine. */
 export interface RolloutSource {
   readonly id: string;
@@ -82,7 +91,7 @@ export interface RolloutSource {
  * The verbs follow the Tinker wire protocol, so that remote engines and the embedded one are interchangeable.
  */
 export interface TrainingEngine extends RolloutSource {
-  readonly codec: TracerCodec;
+  readonly codec: TeacherCodec;
   /** Largest prompt, completion and group the engine takes. */
   readonly limits: { readonly maxPrompt: number; readonly maxCompletion: number; readonly groupSize: number };
   /** Log-probabilities of given completions, without gradient. */

@@ -36,6 +36,7 @@ interface Load {
 
 /** A gauge is asked again after so many milliseconds. */
 const GAUGE_AGE_MS = 1_000;
+const LONGEST_REST_MS = 30_000;
 
 /**
  * Rollouts from vLLM servers, token ids in and out. One request asks for the n completions of one prompt, with a seed
@@ -53,21 +54,25 @@ export function vllmRollouts(options: VllmRolloutOptions): RolloutSource {
     restUntil: 0,
   }));
   let gaugesAt = Number.NEGATIVE_INFINITY;
+  let gauges: Promise<unknown> = Promise.resolve();
 
   /** The gauges are a hint for the choice of a server: one that does not answer keeps its last figure. */
   async function askGauges(signal: AbortSignal | undefined): Promise<void> {
-    if (loads.length === 1 || clock.now() - gaugesAt < GAUGE_AGE_MS) return;
-    gaugesAt = clock.now();
-    await Promise.all(
-      loads.map(async (load) => {
-        try {
-          const { running, waiting } = await load.server.gauges(signal);
-          load.foreign = Math.max(0, running + waiting - load.inFlight);
-        } catch (error) {
-          if (signal?.aborted) throw error;
-        }
-      }),
-    );
+    if (loads.length === 1) return;
+    if (clock.now() - gaugesAt >= GAUGE_AGE_MS) {
+      gaugesAt = clock.now();
+      gauges = Promise.all(loads.map((load) => readGauges(load, signal)));
+    }
+    await gauges;
+  }
+
+  async function readGauges(load: Load, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      const { running, waiting } = await load.server.gauges(signal);
+      load.foreign = Math.max(0, running + waiting - load.inFlight);
+    } catch (error) {
+      if (signal?.aborted) throw error;
+    }
   }
 
   /** The least loaded server that is not at rest; if all are, the one whose rest ends first. */
@@ -115,12 +120,23 @@ export function vllmRollouts(options: VllmRolloutOptions): RolloutSource {
     }
   }
 
+  /** Requests that fail together are one failure of the server. */
+  function rest(load: Load, error: RootstepError): void {
+    const now = clock.now();
+    if (load.restUntil > now) return;
+    load.failures++;
+    // Servers that failed together do not come back together.
+    const jitter = stream(process.pid, "rest", load.server.name, load.failures).next();
+    const wait = Math.min(LONGEST_REST_MS, restMs * 2 ** (load.failures - 1)) * (0.5 + jitter / 2);
+    load.restUntil = now + (error.retryAfterMs ?? 0) + wait;
+  }
+
   async function sampleGroup(request: SampleRequest, p: number): Promise<readonly Completion[]> {
     for (let tries = 1; ; tries++) {
       await askGauges(request.signal);
       const load = choose();
-      const rest = load.restUntil - clock.now();
-      if (rest > 0) await clock.sleep(rest, request.signal);
+      const wait = load.restUntil - clock.now();
+      if (wait > 0) await clock.sleep(wait, request.signal);
       try {
         const group = await attempt(load, request, p);
         load.failures = 0;
@@ -128,11 +144,7 @@ export function vllmRollouts(options: VllmRolloutOptions): RolloutSource {
       } catch (thrown) {
         const error = asRootstepError(thrown);
         if (request.signal?.aborted || !error.retryable || tries >= options.attempts) throw error;
-        load.failures++;
-        // Servers that failed together do not come back together.
-        const jitter = stream(process.pid, "rest", load.server.name, load.failures).next();
-        load.restUntil =
-          clock.now() + (error.retryAfterMs ?? 0) + restMs * 2 ** (load.failures - 1) * (0.5 + jitter / 2);
+        rest(load, error);
         options.onRetry?.(error, load.server.name);
       }
     }

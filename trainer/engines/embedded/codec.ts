@@ -1,26 +1,16 @@
 import { RootstepError } from "../../../src/errors.ts";
 import { labelInconsistency } from "../../../src/trajectory/invariants.ts";
-import type { Label, Trajectory } from "../../../src/trajectory/schema.ts";
-import type { TracerCodec } from "../engine.ts";
+import type { TeacherCodec } from "../engine.ts";
 import { type Chain, parseChain } from "./chain.ts";
 import { expectations } from "./chain-arithmetic.ts";
 import { type Operation, operationWord, TOKEN, tokenOf, wordOf } from "./vocabulary.ts";
-
-/** A codec that can also write what a teacher would answer, for cross-entropy training. */
-export interface TeacherCodec extends TracerCodec {
-  /**
-   * The completion a teacher gives for a label: the expected operation or value of each step up to the labelled one, which it
-   * calls bad. Ends with the end token.
-   * @throws RootstepError VOCABULARY, LABEL_OUTSIDE
-   */
-  encodeCompletion(trajectory: Trajectory, label: Pick<Label, "agent" | "step">): readonly number[];
-}
 
 /**
  * The codec of the embedded tracer, a "with G" tracer: its prompt begins with the reference solution.
  *
  * Prompt: start value, operations, then per step `@i agent` and what the agent wrote. Completion:
- * `<think>0: 16 -3 1: 13 2: -4 3: 9 bad</think><answer>solver | 3</answer>`.
+ * `<think>0: 16 -3 1: 13 2: -4 3: 9 bad</think><answer>solver | 3</answer>`: the expected operation or value of each step up
+ * to the labelled one, which a teacher calls bad.
  */
 export const embeddedCodec: TeacherCodec = {
   id: "embedded-chain-1",

@@ -1,9 +1,9 @@
 import pLimit from "p-limit";
 import { RootstepError } from "../../../src/errors.ts";
 import { shippedPath } from "../../../src/package-root.ts";
-import type { Completion, EngineState, Loss, TrainingEngine, TrainingGroup } from "../engine.ts";
+import type { Completion, EngineState, Loss, TeacherCodec, TrainingEngine, TrainingGroup } from "../engine.ts";
 import { adamStep, freshAdam, norm } from "./adam.ts";
-import { embeddedCodec, type TeacherCodec } from "./codec.ts";
+import { embeddedCodec } from "./codec.ts";
 import { floats, type Graphs, openGraphs } from "./graphs.ts";
 import { type ModelShape, parameterCount, readManifest, readVerified } from "./manifest.ts";
 import { checkGroupSize, checkGroups, checkPrompt, packGroups, unpackLogprobs } from "./pack.ts";
