@@ -41,7 +41,11 @@ export async function tracerChecksum(source: string): Promise<string> {
   }
 }
 
-async function findCheckpoint(source: string): Promise<Checkpoint> {
+/**
+ * One checkpoint folder, or the newest intact checkpoint of a training run.
+ * @throws RootstepError FILE_MISSING, CHECKPOINT_CORRUPT
+ */
+export async function findCheckpoint(source: string): Promise<Checkpoint> {
   if (existsSync(join(source, "state.json"))) return loadCheckpoint(source);
   const { checkpoint } = await loadLatestIntact(join(source, "checkpoints"));
   if (checkpoint !== undefined) return checkpoint;

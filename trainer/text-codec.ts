@@ -99,6 +99,7 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
     decodeCompletion(tokens) {
       let length = tokens.length;
       while (length > 0 && end.has(tokens[length - 1] ?? -1)) length--;
+      if (length === 0) return "";
       // The gate's own tags may be added tokens: all of them are text to the reward.
       return tokenizer.decode(tokens.slice(0, length), {
         skip_special_tokens: false,

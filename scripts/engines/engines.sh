@@ -32,7 +32,13 @@ run_engine() {
   case "$1" in
     vllm) exec "$here/vllm/start.sh" "$venv" "$ROOTSTEP_TINY_MODEL" "$vllm_port" ;;
     skyrl) exec "$here/skyrl/start.sh" "$venv" "$ROOTSTEP_TINY_MODEL" "$skyrl_port" "$folder/skyrl" ;;
-    ray) RAY_AUTH_TOKEN=$ROOTSTEP_RAY_TOKEN exec "$here/ray/start.sh" "$venv" "$ray_port" "$gcs_port" "$folder/ray" ;;
+    ray)
+      # On a busy machine its parts may not find each other within its own limit of 30 s.
+      for _ in 1 2 3 4; do
+        RAY_AUTH_TOKEN=$ROOTSTEP_RAY_TOKEN "$here/ray/start.sh" "$venv" "$ray_port" "$gcs_port" "$folder/ray" && return
+      done
+      return 1
+      ;;
   esac
 }
 

@@ -1,23 +1,18 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { type TrainConfig, trainConfigSchema } from "../../trainer/config.ts";
-import {
-  buildExamples,
-  dataHash,
-  splitByGroup,
-  type TrainingData,
-  type TrainingExample,
-} from "../../trainer/dataset.ts";
+import { dataHash, splitByGroup, type TrainingData, type TrainingExample } from "../../trainer/dataset.ts";
+import type { EngineState } from "../../trainer/engines/engine.ts";
 import type { LoopState } from "../../trainer/loop.ts";
 import { describeEngine, openEngine } from "../../trainer/open-engine.ts";
+import { findCheckpoint } from "../../trainer/open-tracer.ts";
 import { planTraining, type TrainingPlan } from "../../trainer/plan.ts";
 import { type TrainingEvent, trainRun } from "../../trainer/train-run.ts";
+import { sha256 } from "../checksum.ts";
 import { describeError, EXIT } from "../errors.ts";
-import { loadTrajectoryFiles } from "../evaluation/datasets.ts";
 import { textTable } from "../report/table.ts";
 import { openRunFolder } from "../runs/run-folder.ts";
 import type { Trajectory } from "../trajectory/schema.ts";
-import { type Arguments, type CommandContext, command, optionalNumber, stringArgument } from "./command.ts";
+import { type CommandContext, command, optionalNumber, optionalString, stringArgument } from "./command.ts";
+import { buildTrainingData, noteRefused, TRAINING_DATA, trainingTrajectories } from "./training-data.ts";
 
 /** `train run`: GRPO of a tracer on labelled runs, in a resumable folder. */
 export const trainRunCommand = command<TrainConfig>({
@@ -25,45 +20,37 @@ export const trainRunCommand = command<TrainConfig>({
   describe: "train a tracer with GRPO on labelled runs",
   schema: trainConfigSchema,
   arguments: [
-    {
-      name: "data",
-      describe: "TracerTraj files or dataset folders (their train split)",
-      type: "array",
-      required: true,
-    },
+    TRAINING_DATA,
     { name: "out", describe: "run folder; running again goes on", type: "string", required: true },
     {
       name: "held-out-share",
       describe: "share of task groups kept for evaluation while training [default: 0.1]",
       type: "number",
     },
+    { name: "from", describe: "start from the weights of this run or checkpoint (train sft)", type: "string" },
     { name: "threads", describe: "threads of the embedded engine [default: 2]", type: "number" },
   ],
   plans: true,
   examples: ["train run --config configs/train-embedded.yaml --data runs/chain/dataset --out runs/tracer"],
   async run(config, args, context) {
-    const loaded = await loadTrajectoryFiles(filesOf(args));
     const threads = optionalNumber(args, "threads") ?? 2;
     const prepared = await prepare(
       config,
-      loaded.items.map((item) => item.trajectory),
+      await trainingTrajectories(args),
       optionalNumber(args, "held-out-share") ?? 0.1,
     );
     if (context.dryRun) {
       context.print(prepared.plan, renderPlan(config, prepared.plan, prepared.data));
       return EXIT.ok;
     }
-    const state = await runTraining({ config, prepared, out: stringArgument(args, "out"), threads }, context);
-    context.print(state, renderState(config, state, stringArgument(args, "out")));
+    const from = optionalString(args, "from");
+    const start = from === undefined ? undefined : (await findCheckpoint(from)).engineState;
+    const out = stringArgument(args, "out");
+    const state = await runTraining({ config, prepared, out, threads, ...(start && { start }) }, context);
+    context.print(state, renderState(config, state, out));
     return EXIT.ok;
   },
 });
-
-/** Given files, and of given folders the train split. */
-function filesOf(args: Arguments): string[] {
-  const given = Array.isArray(args.data) ? args.data.map(String) : [];
-  return given.map((path) => (existsSync(join(path, "train.jsonl")) ? join(path, "train.jsonl") : path));
-}
 
 export interface Prepared {
   readonly data: TrainingData;
@@ -78,8 +65,8 @@ export async function prepare(
   trajectories: readonly Trajectory[],
   heldOutShare: number,
 ): Promise<Prepared> {
-  const { codec, limits } = await describeEngine(config.engine);
-  const data = buildExamples(trajectories, codec, { ...config, maxPrompt: limits.maxPrompt });
+  const data = await buildTrainingData(config, trajectories);
+  const { limits } = await describeEngine(config.engine);
   const { train, heldOut } = splitByGroup(data.examples, { heldOutFraction: heldOutShare, seed: config.seed });
   return { data, train, heldOut, plan: planTraining(config, { examples: train, heldOut }, limits) };
 }
@@ -89,22 +76,20 @@ export interface TrainingRequest {
   readonly prepared: Prepared;
   readonly out: string;
   readonly threads: number;
+  /** Weights that a fresh run begins with. */
+  readonly start?: EngineState;
 }
 
 /** Trains in a run folder and frees it, whatever happens. */
 export async function runTraining(
-  { config, prepared, out, threads }: TrainingRequest,
+  { config, prepared, out, threads, start }: TrainingRequest,
   context: CommandContext,
 ): Promise<LoopState> {
   const { train, heldOut, data, plan } = prepared;
-  for (const [reason, count] of Object.entries(data.refusedCounts)) {
-    context.progress.note(
-      `${count} of ${train.length + heldOut.length + data.refused.length} records cannot teach: ${reason}`,
-    );
-  }
+  noteRefused(data, context.progress);
   for (const warning of plan.warnings) context.progress.note(`warning: ${warning}`);
   const { checkpointEvery: _every, keepCheckpoints: _keep, servers: _servers, ...settings } = config;
-  const inputs = { examples: dataHash(train, heldOut) };
+  const inputs = { examples: dataHash(train, heldOut), ...(start && { start: sha256(start.weights) }) };
   const folder = openRunFolder({
     path: out,
     kind: "train",
@@ -134,6 +119,7 @@ export async function runTraining(
       ...(opened.sync && { sync: opened.sync }),
       examples: train,
       heldOut,
+      ...(start && { start }),
       folder: folder.path,
       signal: context.signal,
       onMetric: ({ reward }) => bar.advance(1, `reward ${reward.mean.toFixed(3)}, step ${reward.exactStep.toFixed(3)}`),

@@ -1,5 +1,6 @@
 import { RootstepError } from "../../../src/errors.ts";
 import { labelInconsistency } from "../../../src/trajectory/invariants.ts";
+import type { Label } from "../../../src/trajectory/schema.ts";
 import type { TeacherCodec } from "../engine.ts";
 import { type Chain, parseChain } from "./chain.ts";
 import { expectations } from "./chain-arithmetic.ts";
