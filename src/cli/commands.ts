@@ -1,27 +1,41 @@
 import type { AnyCommand } from "./command.ts";
 import { dataAudit, dataValidate } from "./data.ts";
+import { dataSteps } from "./data-steps.ts";
 import { demo } from "./demo.ts";
 import { evalRun, evalScore } from "./eval.ts";
 import { evalCompare } from "./eval-compare.ts";
+import { install } from "./install.ts";
 import { list } from "./list.ts";
+import { mcpTape } from "./mcp-tape.ts";
 import { record } from "./record.ts";
 import { replay } from "./replay.ts";
 import { simulate } from "./simulate.ts";
 import { synthRun } from "./synth.ts";
+import { synthStatus } from "./synth-status.ts";
 import { trainRunCommand } from "./train.ts";
+import { trainSftCommand } from "./train-sft.ts";
+import { trainStatus } from "./train-status.ts";
+import { worker } from "./worker.ts";
 
 /** Every verb, in the order of --help. */
 export const commands: readonly AnyCommand[] = [
   synthRun,
+  synthStatus,
+  worker,
   simulate,
+  install,
   record,
   replay,
+  mcpTape,
   trainRunCommand,
+  trainSftCommand,
+  trainStatus,
   evalRun,
   evalScore,
   evalCompare,
   dataAudit,
   dataValidate,
+  dataSteps,
   list,
   demo,
 ];

@@ -4,6 +4,7 @@ import { renderAudit } from "../formats/render-audit.ts";
 import { type Validation, validateFile } from "../formats/validate.ts";
 import { shippedPath } from "../package-root.ts";
 import { optionalString, plainCommand, stringArgument } from "./command.ts";
+import { isTape, printTapeValidation } from "./validate-tape.ts";
 
 /** `data audit`: what the Who&When files really hold. */
 export const dataAudit = plainCommand({
@@ -21,14 +22,16 @@ export const dataAudit = plainCommand({
 /** `data validate`: every fault of a file with its place; exit code 1 if there is one. */
 export const dataValidate = plainCommand({
   name: "data validate",
-  describe: "read a file or folder and list every fault with file:line and field",
+  describe: "read a file, folder or tape and list every fault with file:line and field",
   arguments: [
     { name: "path", describe: "file or folder", type: "string", positional: true, required: true },
     { name: "format", describe: "format of the file; default: detected", type: "string" },
   ],
-  examples: ["data validate runs/demo/dataset/train.jsonl"],
+  examples: ["data validate runs/demo/dataset/train.jsonl", "data validate tapes/one"],
   async run(_, args, context) {
-    const validation = await validateFile(stringArgument(args, "path"), optionalString(args, "format"));
+    const [path, format] = [stringArgument(args, "path"), optionalString(args, "format")];
+    if (format === undefined && isTape(path)) return printTapeValidation(path, context);
+    const validation = await validateFile(path, format);
     context.print(validation, renderValidation(validation));
     return validation.faults.length === 0 ? EXIT.ok : EXIT.failed;
   },

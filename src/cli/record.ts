@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { type RecordReport, recordProgram } from "../../synth/proxy/record-program.ts";
+import { loadTape } from "../../synth/tape/loader.ts";
 import { EXIT, RootstepError } from "../errors.ts";
 import { keyFromEnvironment, type Secret } from "../models/key.ts";
 import { isLoopback, parseServerUrl } from "../models/server-url.ts";
+import type { Outcome } from "../trajectory/schema.ts";
 import {
   type Argument,
   type Arguments,
@@ -13,6 +15,9 @@ import {
   plainCommand,
   stringArgument,
 } from "./command.ts";
+import { outcomeOf, type ProgramToRun, programToRecord, SYSTEM_FLAGS } from "./system-program.ts";
+import { STEP_POLICY, writeTrajectory } from "./tape-steps.ts";
+import { TOOL_FLAGS, toolSettings } from "./tool-flags.ts";
 
 /** Flags that `record` and `replay` share: how the program runs. */
 export const PROGRAM_FLAGS: readonly Argument[] = [
@@ -21,7 +26,11 @@ export const PROGRAM_FLAGS: readonly Argument[] = [
     describe: "variable with the upstream's key; none: send no key (default OPENAI_API_KEY, none for loopback)",
     type: "string",
   },
-  { name: "time-limit", describe: "seconds until the program's process group is ended (default 1800)", type: "number" },
+  {
+    name: "time-limit",
+    describe: "seconds until the program's process group is ended (default 1800, or the system's own)",
+    type: "number",
+  },
   { name: "files", describe: "folder copied into the program's working directory first", type: "string" },
   { name: "keep-home", describe: "leave HOME as it is (default: a fresh one per run)", type: "boolean" },
   { name: "port", describe: "loopback port of the proxy; 0 picks a free one", type: "number" },
@@ -36,32 +45,50 @@ export const record = plainCommand({
     { name: "out", describe: "folder of the new tape", type: "string", required: true },
     { name: "upstream", describe: "base URL of the model server, often ending in /v1", type: "string", required: true },
     { name: "run", describe: "name of the run (a–z, 0–9, -); default: a random one", type: "string" },
+    ...SYSTEM_FLAGS,
+    ...TOOL_FLAGS,
+    STEP_POLICY,
     ...PROGRAM_FLAGS,
   ],
-  examples: ["record --out tapes/one --upstream http://127.0.0.1:8000/v1 -- python3 agents.py"],
+  examples: [
+    "record --out tapes/one --upstream http://127.0.0.1:8000/v1 -- python3 agents.py",
+    "record --out tapes/two --upstream http://127.0.0.1:8000/v1 --system langgraph --task gsm8k:test-0001 --model Qwen3-8B",
+  ],
   async run(_, args, context) {
     const upstream = parseServerUrl(stringArgument(args, "upstream"), "--upstream");
+    const run = { name: runName(optionalString(args, "run")), startedAt: context.now() };
+    const program = await programToRecord(args, programOf(args), context, run);
     const report = await recordProgram({
-      ...programSettings(args, context, upstream),
+      ...programSettings(args, context, upstream, program),
+      program: program.program,
+      ...toolSettings(args),
       out: stringArgument(args, "out"),
-      run: runName(optionalString(args, "run")),
+      run: run.name,
       upstream,
       version: context.version,
-      now: context.now,
+      now: () => run.startedAt,
     });
-    context.print(report, renderRecording(report));
+    const outcome = await outcomeOf(program.program, report.answer);
+    const tape = loadTape(report.tape);
+    const trajectory = await writeTrajectory(tape, args, context).finally(() => tape.bodies.close());
+    context.print({ ...report, outcome, trajectory }, renderRecording(report, outcome));
     return report.exitCode === 0 ? EXIT.ok : EXIT.failed;
   },
 });
 
 /** The program, its surroundings and the secrets of this run. */
-export function programSettings(args: Arguments, context: CommandContext, upstream: URL | undefined) {
+export function programSettings(
+  args: Arguments,
+  context: CommandContext,
+  upstream: URL | undefined,
+  { command, env, timeLimit }: ProgramToRun,
+) {
   const keyEnv = optionalString(args, "key-env");
   return {
-    command: programOf(args),
-    env: context.env,
+    command,
+    env,
     cwd: process.cwd(),
-    timeLimitMs: 1000 * (optionalNumber(args, "time-limit") ?? 1800),
+    timeLimitMs: 1000 * (optionalNumber(args, "time-limit") ?? timeLimit ?? 1800),
     keepHome: args["keep-home"] === true,
     files: optionalString(args, "files"),
     port: optionalNumber(args, "port"),
@@ -75,12 +102,10 @@ export function programSettings(args: Arguments, context: CommandContext, upstre
 }
 
 /** What stands after `--`. */
-function programOf(args: Arguments): string[] {
+export function programOf(args: Arguments): string[] {
   const rest = Array.isArray(args._) ? args._.slice(1).map(String) : [];
   const given = Array.isArray(args.command) ? args.command.map(String) : [];
-  const program = [...given, ...rest];
-  if (program.length > 0) return program;
-  throw new RootstepError("USAGE", { what: "no program is named", hint: "Name the program after `--`." });
+  return [...given, ...rest];
 }
 
 /** A server on this machine gets no key unless one is named: the user's own is none of its business. */
@@ -103,15 +128,22 @@ function runName(given: string | undefined): string {
   });
 }
 
-function renderRecording(report: RecordReport): string {
+function renderRecording(report: RecordReport, outcome: Outcome | undefined): string {
   const lanes = Object.entries(report.lanes).map(([lane, calls]) => `${lane} ${calls}`);
   return [
     `${report.calls} calls on tape in ${resolve(report.tape)} (${lanes.join(", ")})`,
+    ...(report.toolExchanges > 0 ? [`${report.toolExchanges} exchanges with tools`] : []),
     ...(report.retried > 0 ? [`${report.retried} attempts were retried and are folded`] : []),
     ...(report.failed > 0 ? [`${report.failed} calls failed for good (429 or 5xx): they cannot be replayed`] : []),
     endOf(report),
-    `check it: rootstep replay ${report.tape} --check -- CMD`,
+    ...solved(outcome),
+    `its steps: rootstep replay show ${report.tape} --steps`,
+    `check it: rootstep replay ${report.tape} --check${outcome === undefined ? " -- CMD" : ""}`,
   ].join("\n");
+}
+
+export function solved(outcome: Outcome | undefined): string[] {
+  return outcome === undefined ? [] : [`the task is ${outcome.success ? "solved" : "not solved"}`];
 }
 
 export function endOf(end: Pick<RecordReport, "exitCode" | "signal" | "timedOut" | "answer">): string {

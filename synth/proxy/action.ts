@@ -1,6 +1,7 @@
 import { RootstepError } from "../../src/errors.ts";
 import { isRecord } from "../../src/is-record.ts";
 import { field, parsedObject } from "./request.ts";
+import { responsesEvents, type ServerEvent, words } from "./responses-events.ts";
 import type { ProxyRecording } from "./tape-recordings.ts";
 
 /** What call N answers in the place of its recording. */
@@ -107,11 +108,6 @@ function responsesAnswer(text: string, recorded: Json): Json {
   };
 }
 
-interface ServerEvent {
-  readonly event?: string;
-  readonly data: unknown;
-}
-
 /** A chat completion as its stream: role, words, tool calls, finish, usage. */
 function chatChunks(answer: Json, includeUsage: boolean): ServerEvent[] {
   const head = {
@@ -141,44 +137,6 @@ function chatChunks(answer: Json, includeUsage: boolean): ServerEvent[] {
   const usage = answer.usage;
   return includeUsage && usage !== undefined ? [...made, { data: { ...head, choices: [], usage } }] : made;
 }
-
-/** A response as its stream of typed events. */
-function responsesEvents(answer: Json): ServerEvent[] {
-  let sequence = 0;
-  const made: ServerEvent[] = [];
-  const add = (type: string, more: Json): void => {
-    made.push({ event: type, data: { type, sequence_number: sequence++, ...more } });
-  };
-  const items: readonly unknown[] = Array.isArray(answer.output) ? answer.output : [];
-  add("response.created", { response: { ...answer, status: "in_progress", output: [] } });
-  items.forEach((item, output_index) => {
-    const item_id = field(item, "id");
-    const contents = field(item, "content");
-    add("response.output_item.added", {
-      output_index,
-      item: isRecord(item) ? { ...item, status: "in_progress", content: [] } : item,
-    });
-    (Array.isArray(contents) ? contents : []).forEach((part: unknown, content_index) => {
-      const place = { item_id, output_index, content_index };
-      const text = String(field(part, "text") ?? "");
-      add("response.content_part.added", { ...place, part: isRecord(part) ? { ...part, text: "" } : part });
-      for (const delta of words(text)) add("response.output_text.delta", { ...place, delta });
-      add("response.output_text.done", { ...place, text });
-      add("response.content_part.done", { ...place, part });
-    });
-    const args = field(item, "arguments");
-    if (typeof args === "string") {
-      add("response.function_call_arguments.delta", { item_id, output_index, delta: args });
-      add("response.function_call_arguments.done", { item_id, output_index, arguments: args });
-    }
-    add("response.output_item.done", { output_index, item });
-  });
-  add("response.completed", { response: answer });
-  return made;
-}
-
-const words = (text: unknown): readonly string[] =>
-  typeof text === "string" ? (text.match(/\s*\S+|\s+$/gu) ?? []) : [];
 
 function whole(answer: Json): SubstitutedAnswer {
   return { contentType: "application/json", chunks: [Buffer.from(JSON.stringify(answer), "utf8")] };

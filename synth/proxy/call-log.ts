@@ -14,10 +14,14 @@ export interface Ending {
   readonly from: StoredCall["from"];
 }
 
-export interface OpenCall {
-  readonly request: ProxyRequest;
+export interface CallStamp {
   readonly index: number;
+  /** Milliseconds after the start. */
   readonly askedAt: number;
+}
+
+export interface OpenCall extends CallStamp {
+  readonly request: ProxyRequest;
 }
 
 /** Numbers the calls of a run as they arrive and, with a writer, puts them on tape as they end. */
@@ -32,22 +36,40 @@ export interface CallLog {
 export interface CallLogOptions {
   readonly writer?: TapeWriter | undefined;
   readonly redact: Redactor;
-  /** Milliseconds, monotonic. */
-  readonly now: () => number;
+  /** Milliseconds, monotonic; `clock` takes its place where it is shared with the log of tool traffic. */
+  readonly now?: (() => number) | undefined;
+  readonly clock?: TapeClock | undefined;
   readonly onCall?: ((call: StoredCall) => void) | undefined;
 }
 
-export function createCallLog({ writer, redact, now, onCall }: CallLogOptions): CallLog {
+/** Numbers what arrives and tells when, from the moment it is made. */
+export interface TapeClock {
+  stamp(): CallStamp;
+  /** Milliseconds since that stamp, rounded as on tape. */
+  since(stamp: CallStamp): number;
+}
+
+/** @param now milliseconds, monotonic */
+export function createTapeClock(now: () => number): TapeClock {
   const start = now();
   let begun = 0;
+  return {
+    stamp: () => ({ index: begun++, askedAt: round(now() - start) }),
+    since: ({ askedAt }) => round(now() - start - askedAt),
+  };
+}
+
+export function createCallLog(options: CallLogOptions): CallLog {
+  const { writer, redact, now = () => performance.now(), clock = createTapeClock(now), onCall } = options;
   let calls = 0;
 
   return {
     begin(request) {
       if (request.endpoint !== "models") calls++;
-      return { request, index: begun++, askedAt: now() - start };
+      return { request, ...clock.stamp() };
     },
-    end({ request, index, askedAt }, ending) {
+    end(open, ending) {
+      const { request, index, askedAt } = open;
       if (writer === undefined) return;
       const body = redactedBody(request.body, redact);
       const chunks = rewriteChunks(ending.chunks, redact);
@@ -59,8 +81,8 @@ export function createCallLog({ writer, redact, now, onCall }: CallLogOptions): 
         endpoint: request.endpoint,
         retry: request.retry,
         from: ending.from,
-        askedAt: round(askedAt),
-        tookMs: round(now() - start - askedAt),
+        askedAt,
+        tookMs: clock.since(open),
         request: {
           ...(request.query === "" ? {} : { query: redact(request.query) }),
           headers: keptRequestHeaders(request.headers, redact),

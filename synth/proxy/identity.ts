@@ -49,6 +49,9 @@ export function identityFaults(report: ReplayReport): string[] {
   if (report.stopped !== undefined) faults.push(`${report.stopped.code}: ${report.stopped.what}`);
   if (report.unplayed > 0) faults.push(`the program made ${report.unplayed} calls fewer than the tape holds`);
   if (report.liveCalls > 0) faults.push(`${report.liveCalls} calls were live`);
+  const { unplayed, live } = report.tools;
+  if (unplayed > 0) faults.push(`the program made ${unplayed} requests to tools fewer than the tape holds`);
+  if (live > 0) faults.push(`${live} requests to tools were live`);
   if (report.timedOut) faults.push("the program did not end within its time limit");
   const { exit, answer, stdout, difference } = report.outcome;
   const isSame = exit === "same" && (answer === "none" ? stdout !== "differs" : answer === "same");

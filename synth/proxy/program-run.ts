@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { RootstepError } from "../../src/errors.ts";
 import { isRecord } from "../../src/is-record.ts";
+import { toolsFileIn } from "../tools/mapping.ts";
 import { type ProgramEnd, type RunningProgram, runProgram } from "./program.ts";
 import { field } from "./request.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -37,6 +38,8 @@ export function startBehind(
   if (settings.command.length === 0) {
     throw new RootstepError("USAGE", { what: "no program is named", hint: "Name the program after `--`." });
   }
+  // Clients of MCP start servers with little of their environment: a wrapper for stdio finds its proxy by HOME.
+  if (settings.keepHome !== true) writeFileSync(toolsFileIn(sandbox.home), proxy.toolsUrl, { mode: 0o600 });
   const program = runProgram({
     command: fromHere(settings.command, settings.cwd),
     cwd: sandbox.work,

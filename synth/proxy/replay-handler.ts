@@ -1,21 +1,19 @@
-import type { ServerResponse } from "node:http";
-import { asRootstepError, RootstepError } from "../../src/errors.ts";
+import { RootstepError } from "../../src/errors.ts";
 import type { Asked, MatchLevel, MatchOptions } from "../tape/matcher.ts";
+import { createSharedPrefix, type SharedPrefix } from "../tape/prefix.ts";
 import type { Redactor } from "../tape/redact.ts";
-import { createReplay, type Decision } from "../tape/replay.ts";
-import { type Action, substitute } from "./action.ts";
+import { createReplay } from "../tape/replay.ts";
+import { substitute } from "./action.ts";
+import type { AnswerPieces, AnswerPort } from "./answer-port.ts";
 import { askedBy } from "./asked.ts";
 import type { CallLog, OpenCall } from "./call-log.ts";
-import { sendError } from "./error-answer.ts";
-import { passThrough } from "./live.ts";
+import type { ProxyCut } from "./cut.ts";
+import { httpPort } from "./http-port.ts";
+import { type LiveServer, passThrough } from "./live.ts";
 import type { Handler, ProxyRequest } from "./request.ts";
 import { rewriteChunks } from "./rewrite-chunks.ts";
 import type { ProxyRecording, TapeRecordings } from "./tape-recordings.ts";
-import type { Upstream } from "./upstream.ts";
-import { type AnswerPieces, writeAnswer } from "./write-answer.ts";
-
-/** How long a request from after the cut waits for the calls before it, in milliseconds. */
-const HOLD_MS = 30_000;
+import { createTurns, type FromTape } from "./turns.ts";
 
 /** Answers of a lane that a retry can still mean. */
 const REMEMBERED = 256;
@@ -25,18 +23,23 @@ export interface ReplayHandlerOptions extends MatchOptions {
   readonly redact: Redactor;
   readonly log: CallLog;
   /** Absent: the whole tape is replayed and nothing is ever live. */
-  readonly cut?: { readonly at: number; readonly action?: Action | undefined } | undefined;
+  readonly cut?: ProxyCut | undefined;
   /** Answers after the cut. */
-  readonly upstream?: Upstream | undefined;
+  readonly upstream?: LiveServer | undefined;
   /** Requests let through to the upstream at most, retries counted. */
   readonly maxLiveCalls?: number | undefined;
   readonly holdMs?: number | undefined;
+  /** Shared with the replay of the tape's tool traffic; `onStopped` is then its affair. */
+  readonly shared?: SharedPrefix | undefined;
   /** Told once, of the first request that has no answer; every later one is refused with the same error. */
   readonly onStopped?: ((error: RootstepError) => void) | undefined;
 }
 
 export interface ReplayHandler {
+  /** For the proxy. */
   readonly handle: Handler;
+  /** For any front. */
+  answer(request: ProxyRequest, port: AnswerPort): void;
   readonly levels: Readonly<Record<MatchLevel, number>>;
   /** Calls answered with the action: 0 or 1. */
   readonly actions: number;
@@ -47,88 +50,50 @@ export interface ReplayHandler {
   readonly stopped: RootstepError | undefined;
 }
 
-type FromTape = Extract<Decision<ProxyRecording>, { recording: ProxyRecording }>;
-
 /** The handler of a replay: the tape before the cut, the action at it, the upstream after it; an error for anything else. */
 export function replayHandler(options: ReplayHandlerOptions): ReplayHandler {
   const { recordings, redact, log, cut, upstream, maxLiveCalls = Number.POSITIVE_INFINITY } = options;
+  const shared = options.shared ?? createSharedPrefix(options.onStopped);
   const replay = createReplay(recordings.calls, {
+    shared,
     masks: options.masks,
+    idPatterns: options.idPatterns,
     similarityFloor: options.similarityFloor,
-    cut: cut === undefined ? undefined : { at: cut.at, action: cut.action !== undefined },
+    cut: cut === undefined ? undefined : { at: cut.at, action: cut.action !== undefined, prefix: cut.prefix },
   });
   /** The last answers of each lane, by the request's bytes. */
-  const given = new Map<string, RecentMap<FromTape>>();
-  let waiting: (() => void)[] = [];
+  const given = new Map<string, RecentMap<FromTape<ProxyRecording>>>();
   let liveCalls = 0;
   let actions = 0;
-  let stopped: RootstepError | undefined;
 
-  const stop = (error: RootstepError, response: ServerResponse): void => {
-    if (stopped === undefined) {
-      stopped = error;
-      options.onStopped?.(error);
-    }
-    for (const proceed of waiting.splice(0)) proceed();
-    sendError(response, 400, stopped.code, stopped.message);
-  };
+  const take = createTurns({
+    replay,
+    shared,
+    holdMs: options.holdMs,
+    explained: (error, asked) => explained(error, asked, recordings),
+  });
 
-  const handle = (request: ProxyRequest, response: ServerResponse): void => {
+  const serve = (request: ProxyRequest, port: AnswerPort): void => {
     if (request.endpoint === "models") {
-      answerModels(request, response);
+      answerModels(request, port);
       return;
     }
     const asked = askedBy(request, redact);
     // What a retry marked as such means is the last answer to that body of its lane.
-    attempt(request.retry > 0 ? given.get(asked.lane)?.get(asked.raw) : undefined, asked, request, response);
+    const meant = request.retry > 0 ? given.get(asked.lane)?.get(asked.raw) : undefined;
+    const tape = (decision: FromTape<ProxyRecording>): void => answer(decision, asked, request, port);
+    take({ asked, port, tape, live: () => answerLive(request, port) }, meant);
   };
 
-  /** Answers by that decision, or the one the tape makes. */
-  const attempt = (
-    decision: FromTape | undefined,
-    asked: Asked,
-    request: ProxyRequest,
-    response: ServerResponse,
-  ): void => {
-    if (stopped !== undefined) {
-      sendError(response, 400, stopped.code, stopped.message);
-      return;
-    }
-    try {
-      carryOut(decision ?? replay.decide(asked), asked, request, response);
-    } catch (thrown) {
-      stop(explained(asRootstepError(thrown), asked, recordings), response);
-    }
-  };
-
-  const carryOut = (
-    decision: Decision<ProxyRecording>,
-    asked: Asked,
-    request: ProxyRequest,
-    response: ServerResponse,
-  ): void => {
-    switch (decision.kind) {
-      case "tape":
-      case "action":
-        answer(decision, asked, request, response);
-        break;
-      case "live":
-        answerLive(request, response);
-        break;
-      case "held":
-        hold(decision.error, asked, request, response);
-    }
-  };
-
-  const answer = (decision: FromTape, asked: Asked, request: ProxyRequest, response: ServerResponse): void => {
+  const answer = (decision: FromTape<ProxyRecording>, asked: Asked, request: ProxyRequest, port: AnswerPort): void => {
     const { recording, level } = decision;
     const ofLane = given.get(asked.lane) ?? recentMap(REMEMBERED);
     given.set(asked.lane, ofLane);
     ofLane.set(asked.raw, decision);
     const call = log.begin(request);
-    response.once("close", () => {
+    port.onceClosed((hadAll) => {
       // Dropped by a client that recorded the whole answer: it will ask again.
-      if (response.writableFinished || recording.call.response.outcome !== "complete" || stopped !== undefined) return;
+      if (hadAll || recording.call.response.outcome !== "complete" || shared.stopped !== undefined) return;
       if (!ofLane.delete(asked.raw)) return;
       replay.giveBack(recording, level);
       if (decision.kind === "action") actions--;
@@ -137,64 +102,50 @@ export function replayHandler(options: ReplayHandlerOptions): ReplayHandler {
       const { contentType, chunks } = substitute(cut.action, recording, request.body);
       actions++;
       const headers = { ...recording.call.response.headers, "content-type": contentType };
-      send(call, { outcome: "complete", status: 200, headers, chunks, from: "action" }, response);
+      send(call, { outcome: "complete", status: 200, headers, chunks, from: "action" }, port);
     } else {
       const { outcome, status, headers } = recording.call.response;
       const rewrite = replay.rewriter();
       const chunks = rewrite === undefined ? recording.chunks() : rewriteChunks(recording.chunks(), rewrite);
-      send(call, { outcome, status, headers, chunks, from: "tape" }, response);
+      send(call, { outcome, status, headers, chunks, from: "tape" }, port);
     }
-    if (replay.prefixDone) for (const proceed of waiting.splice(0)) proceed();
   };
 
   const send = (
     call: OpenCall,
     pieces: AnswerPieces & { readonly from: "tape" | "action" },
-    response: ServerResponse,
+    port: AnswerPort,
   ): void => {
     log.end(call, pieces);
-    writeAnswer(pieces, response);
+    port.replay(pieces);
   };
 
-  const answerLive = (request: ProxyRequest, response: ServerResponse): void => {
+  const answerLive = (request: ProxyRequest, port: AnswerPort): void => {
     if (upstream === undefined) {
       const what = "the run went past its cut and there is no upstream";
-      stop(new RootstepError("USAGE", { what, hint: "Give --upstream." }), response);
-      return;
+      throw new RootstepError("USAGE", { what, hint: "Give --upstream (in process: `live`)." });
     }
     if (liveCalls >= maxLiveCalls) {
       const what = `${maxLiveCalls} live calls are made, the program asks for more`;
-      stop(new RootstepError("BUDGET_REACHED", { what, where: `lane ${request.lane.name}` }), response);
-      return;
+      throw new RootstepError("BUDGET_REACHED", { what, where: `lane ${request.lane.name}` });
     }
     liveCalls++;
-    passThrough(upstream, log, log.begin(request), response);
+    passThrough(upstream, log, log.begin(request), port);
   };
 
-  const hold = (error: RootstepError, asked: Asked, request: ProxyRequest, response: ServerResponse): void => {
-    const proceed = (): void => {
-      clearTimeout(limit);
-      if (!response.destroyed) attempt(undefined, asked, request, response);
-    };
-    const limit = setTimeout(() => {
-      waiting = waiting.filter((other) => other !== proceed);
-      if (!response.destroyed) stop(explained(error, asked, recordings), response);
-    }, options.holdMs ?? HOLD_MS);
-    waiting.push(proceed);
-  };
-
-  const answerModels = (request: ProxyRequest, response: ServerResponse): void => {
+  const answerModels = (request: ProxyRequest, port: AnswerPort): void => {
     const recording = recordings.models.get(request.query) ?? [...recordings.models.values()].at(-1);
     if (recording === undefined) {
-      sendError(response, 404, "NOT_ON_TAPE", "the tape holds no answer to GET models");
+      port.refuse(404, "NOT_ON_TAPE", "the tape holds no answer to GET models");
       return;
     }
     const { outcome, status, headers } = recording.call.response;
-    send(log.begin(request), { outcome, status, headers, chunks: recording.chunks(), from: "tape" }, response);
+    send(log.begin(request), { outcome, status, headers, chunks: recording.chunks(), from: "tape" }, port);
   };
 
   return {
-    handle,
+    handle: (request, response) => serve(request, httpPort(response)),
+    answer: serve,
     levels: replay.levels,
     get actions() {
       return actions;
@@ -206,7 +157,7 @@ export function replayHandler(options: ReplayHandlerOptions): ReplayHandler {
       return replay.unplayed;
     },
     get stopped() {
-      return stopped;
+      return shared.stopped;
     },
   };
 }

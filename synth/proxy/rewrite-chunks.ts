@@ -48,7 +48,9 @@ function rewriteEvents(events: readonly StreamEvent[], rewrite: Rewrite): void {
   const fields = new Map<string, Leaf[]>();
   values.forEach((value, event) => {
     if (value === undefined) return;
-    const name = `${String(value.type ?? "")} ${String(value.item_id ?? "")} ${String(value.output_index ?? "")}`;
+    const name = ["type", "item_id", "output_index", "content_index", "summary_index"]
+      .map((key) => value[key])
+      .join(" ");
     collect(value, name, (path, text, set) => {
       const key = /\.delta(?:\.|$)|\.choices\.\d+\.text$/u.test(path) ? path : `${event} ${path}`;
       const leaves = fields.get(key) ?? [];

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate } from "node:zlib";
 import { asRootstepError, RootstepError } from "../../src/errors.ts";
 import type { Endpoint } from "../tape/folder-schema.ts";
+import { type ToolRequest, type ToolRoute, toolRouteOf } from "../tools/tool-request.ts";
 import { sendError } from "./error-answer.ts";
 import { type Handler, type KeyLane, laneOf } from "./request.ts";
 
@@ -16,9 +17,14 @@ export interface ProxyOptions {
   /** What the program has to show as its key: other programs of this machine have no business here. */
   readonly token: string;
   readonly handler: Handler;
+  /** Answers for the tools of the run; absent: it has none. */
+  readonly tools?: ((request: ToolRequest, response: ServerResponse) => void) | undefined;
   /** 0 picks a free port. */
   readonly port?: number | undefined;
 }
+
+/** Turns of the event loop until every closed socket has told its response; a few are enough. */
+const MOST_TURNS = 1_000;
 
 /** Requests that were turned away: they tell why a program "made no call". */
 export interface Refusals {
@@ -32,6 +38,8 @@ export interface RunningProxy {
   readonly baseUrl: string;
   /** The same for programs that set keys of their own: the token is in the path, the key is the lane. */
   readonly keyedBaseUrl: string;
+  /** `http://127.0.0.1:PORT/r/RUN.TOKEN/t`: a tool is at `…/t/NAME`. */
+  readonly toolsUrl: string;
   readonly refusals: Readonly<Refusals>;
   close(): Promise<void>;
 }
@@ -46,12 +54,17 @@ const ROUTE =
  *
  * @throws RootstepError PORT_IN_USE
  */
-export async function serveProxy({ run, token, handler, port = 0 }: ProxyOptions): Promise<RunningProxy> {
+export async function serveProxy({ run, token, handler, tools, port = 0 }: ProxyOptions): Promise<RunningProxy> {
   const refusals: Refusals = { otherKey: 0, otherRun: 0, otherPath: 0 };
   const tokenBytes = Buffer.from(token, "utf8");
 
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     const route = ROUTE.exec(request.url ?? "");
+    const tool = route === null && tools !== undefined ? toolRouteOf(request.url ?? "") : undefined;
+    if (tool !== undefined) {
+      serveTool(tool, request, response);
+      return;
+    }
     const [, runAsked, pathToken, agent, rest = "", query = ""] = route ?? [];
     const endpoint = endpointOf(request.method, rest, request.url ?? "");
     if (route === null || endpoint === undefined) {
@@ -81,19 +94,45 @@ export async function serveProxy({ run, token, handler, port = 0 }: ProxyOptions
         sendError(response, error.code === "USAGE" ? 413 : 400, "BAD_REQUEST", error.message);
         return;
       }
+      if (response.destroyed) return; // its client has left: nobody asks
       const path = `/${endpoint === "models" ? pathBelowV1(request.url ?? "") : endpoint}`;
       const lane = laneOf(agent === undefined ? undefined : decoded(agent), key, endpoint, body);
       const retry = Number(request.headers["x-stainless-retry-count"] ?? 0) || 0;
-      try {
-        handler({ endpoint, path, query, headers: request.headers, body, lane, retry }, response);
-      } catch (thrown) {
-        const failed = asRootstepError(thrown);
-        sendError(response, 500, failed.code, failed.message);
-      }
+      const asked = { endpoint, path, query, headers: request.headers, body, lane, retry };
+      guarded(response, () => handler(asked, response));
     });
   };
 
-  const server = createServer({ keepAliveTimeout: 60_000 }, serve);
+  const serveTool = (route: ToolRoute, request: IncomingMessage, response: ServerResponse): void => {
+    if (route.run !== run || letIn(request, route.token, tokenBytes) === "refused") {
+      refusals.otherKey++;
+      sendError(response, 401, "OTHER_KEY", "the tool's address is of another run: let the program read it anew");
+      return;
+    }
+    readBody(request, (error, body) => {
+      if (error !== undefined) {
+        sendError(response, error.code === "USAGE" ? 413 : 400, "BAD_REQUEST", error.message);
+        return;
+      }
+      if (response.destroyed) return; // its client has left: nobody asks
+      const { tool, path, query } = route;
+      const agent = route.agent === undefined ? undefined : decoded(route.agent);
+      const asked = { tool, agent, method: request.method ?? "GET", path, query, headers: request.headers, body };
+      guarded(response, () => tools?.(asked, response));
+    });
+  };
+
+  let underWay = 0;
+  const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+    underWay++;
+    response.once("close", () => underWay--);
+    serve(request, response);
+  });
+  /** Responses learn of their sockets' end some turns after the server does: only then all of them are on tape. */
+  const whenAnswered = (then: () => void, turns = MOST_TURNS): void => {
+    if (underWay === 0 || turns === 0) then();
+    else setImmediate(whenAnswered, then, turns - 1);
+  };
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const where = `127.0.0.1:${port}`;
@@ -108,13 +147,23 @@ export async function serveProxy({ run, token, handler, port = 0 }: ProxyOptions
   return {
     baseUrl,
     keyedBaseUrl: `${origin}/r/${run}.${token}/v1`,
+    toolsUrl: `${origin}/r/${run}.${token}/t`,
     refusals,
     close: () =>
       new Promise((resolve) => {
-        server.close(() => resolve());
+        server.close(() => whenAnswered(resolve));
         server.closeAllConnections();
       }),
   };
+}
+
+function guarded(response: ServerResponse, handle: () => void): void {
+  try {
+    handle();
+  } catch (thrown) {
+    const failed = asRootstepError(thrown);
+    sendError(response, 500, failed.code, failed.message);
+  }
 }
 
 /** GET of models (also of one model), POST of the others, nothing below them. */

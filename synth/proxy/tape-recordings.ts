@@ -24,7 +24,7 @@ export interface TapeRecordings {
 /** The calls of a tape as the program meant them, numbered from 0. */
 export function recordingsOf(tape: TapeFolder): TapeRecordings {
   const chunksOf = ({ response }: StoredCall): readonly Buffer[] =>
-    cut(tape.bodies.get(response.body), response.chunks);
+    cutInto(tape.bodies.get(response.body), response.chunks);
   const recording = (call: StoredCall, index: number): ProxyRecording => ({
     index,
     lane: call.lane,
@@ -44,7 +44,8 @@ export function recordingsOf(tape: TapeFolder): TapeRecordings {
   };
 }
 
-function cut(bytes: Buffer, lengths: readonly number[] | undefined): readonly Buffer[] {
+/** The pieces of a body as they came. */
+export function cutInto(bytes: Buffer, lengths: readonly number[] | undefined): readonly Buffer[] {
   if (lengths === undefined) return bytes.length === 0 ? [] : [bytes];
   let from = 0;
   return lengths.map((length) => {

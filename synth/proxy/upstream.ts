@@ -26,8 +26,35 @@ export const DEFAULT_LIMITS: UpstreamLimits = {
 /** No completion is that large; a server that sends more is not one. In bytes. */
 const LARGEST_ANSWER = 128 * 1024 * 1024;
 
+/** A request to a server, below its base URL. */
+export interface OutgoingRequest {
+  readonly method: string;
+  readonly path: string;
+  /** With its `?`, or empty. */
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  /** Null: none. */
+  readonly body: Buffer | null;
+}
+
+export interface HttpOriginOptions {
+  /** The one address that is asked: nothing outside it, and no redirect away from it. */
+  readonly base: URL;
+  readonly limits?: Partial<UpstreamLimits> | undefined;
+  /** True where redirects are handed on: the sink then answers for where they lead. */
+  readonly handsOnRedirects?: boolean | undefined;
+}
+
+/** One HTTP server behind the proxy. */
+export interface HttpOrigin {
+  readonly base: URL;
+  /** Its base URL without anything secret. */
+  readonly shown: string;
+  send(request: OutgoingRequest, sink: AnswerSink): Exchange;
+  close(): Promise<void>;
+}
+
 export interface UpstreamOptions {
-  /** The one address the proxy may ask: nothing outside it, and no redirect away from it. */
   readonly base: URL;
   readonly key?: Secret | undefined;
   readonly limits?: Partial<UpstreamLimits> | undefined;
@@ -59,8 +86,24 @@ export interface Upstream {
 const NOT_FORWARDED =
   /^(?:host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|content-encoding|accept-encoding|authorization|api-key|x-api-key|cookie|expect)$/u;
 
-/** An OpenAI-compatible server behind the proxy. Pieces are handed on as they come, under time and size limits. */
-export function createUpstream({ base, key, limits: given }: UpstreamOptions): Upstream {
+/** An OpenAI-compatible server behind the proxy. */
+export function createUpstream({ base, key, limits }: UpstreamOptions): Upstream {
+  const origin = createHttpOrigin({ base, limits });
+  return {
+    shown: origin.shown,
+    send({ endpoint, path, query, headers, body }, sink) {
+      const isGet = endpoint === "models";
+      const forwarded = forwardedHeaders(headers, NOT_FORWARDED);
+      if (key !== undefined) forwarded.authorization = `Bearer ${key.reveal()}`;
+      const request = { method: isGet ? "GET" : "POST", path, query, headers: forwarded, body: isGet ? null : body };
+      return origin.send(request, sink);
+    },
+    close: () => origin.close(),
+  };
+}
+
+/** A server whose pieces are handed on as they come, under time and size limits. */
+export function createHttpOrigin({ base, limits: given, handsOnRedirects = false }: HttpOriginOptions): HttpOrigin {
   const limits = { ...DEFAULT_LIMITS, ...given };
   const agent = new Agent({
     connect: { timeout: limits.connectMs },
@@ -71,20 +114,13 @@ export function createUpstream({ base, key, limits: given }: UpstreamOptions): U
   const basePath = base.pathname.replace(/\/+$/u, "");
 
   return {
+    base,
     shown,
     send(request, sink) {
-      const path = `${basePath}${request.path}${joinedQuery(base.search, request.query)}`;
-      const handler = answerHandler(sink, `${shown}${request.path}`, limits.totalMs);
-      agent.dispatch(
-        {
-          origin: base.origin,
-          path,
-          method: request.endpoint === "models" ? "GET" : "POST",
-          headers: forwarded(request.headers, key),
-          body: request.endpoint === "models" ? null : request.body,
-        },
-        handler,
-      );
+      const path = `${`${basePath}${request.path}` || "/"}${joinedQuery(base.search, request.query)}`;
+      const handler = answerHandler(sink, `${shown}${request.path}`, limits.totalMs, handsOnRedirects);
+      const { method, headers, body } = request;
+      agent.dispatch({ origin: base.origin, path, method, headers, body }, handler);
       return handler;
     },
     close: () => agent.destroy(),
@@ -96,17 +132,22 @@ function joinedQuery(base: string, asked: string): string {
   return asked === "" ? base : `${base}&${asked.slice(1)}`;
 }
 
-function forwarded(headers: IncomingHttpHeaders, key: Secret | undefined): Record<string, string | string[]> {
+/** The headers of a request that go on to the server. */
+export function forwardedHeaders(headers: IncomingHttpHeaders, left: RegExp): Record<string, string | string[]> {
   // Compressed pieces could not be replayed chunk for chunk to a client that asks for them otherwise.
   const found: Record<string, string | string[]> = { "accept-encoding": "identity" };
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !NOT_FORWARDED.test(name)) found[name] = value;
+    if (value !== undefined && !left.test(name)) found[name] = value;
   }
-  if (key !== undefined) found.authorization = `Bearer ${key.reveal()}`;
   return found;
 }
 
-function answerHandler(sink: AnswerSink, where: string, totalMs: number): Dispatcher.DispatchHandler & Exchange {
+function answerHandler(
+  sink: AnswerSink,
+  where: string,
+  totalMs: number,
+  handsOnRedirects: boolean,
+): Dispatcher.DispatchHandler & Exchange {
   let controller: Dispatcher.DispatchController | undefined;
   let decoder: Decoder | undefined;
   let started = false;
@@ -145,7 +186,7 @@ function answerHandler(sink: AnswerSink, where: string, totalMs: number): Dispat
     },
     onResponseStart(_control, status, headers) {
       if (status < 200) return; // 1xx: the answer is still to come
-      if (status >= 300 && status < 400) {
+      if (!handsOnRedirects && status >= 300 && status < 400) {
         // Followed, it would lead prompt and key to an address nobody named; handed on, past the tape.
         stop(new RootstepError("MODEL_BAD_BODY", { what: `the upstream redirects (HTTP ${status})`, where }));
         return;

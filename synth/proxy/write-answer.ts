@@ -1,13 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { StoredCall } from "../tape/folder-schema.ts";
-
-/** An answer from the tape or in its place. */
-export interface AnswerPieces {
-  readonly outcome: StoredCall["response"]["outcome"];
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly chunks: readonly Buffer[];
-}
+import type { AnswerPieces } from "./answer-port.ts";
 
 /** In bytes. */
 const SMALL = 16 * 1024;

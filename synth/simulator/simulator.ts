@@ -1,13 +1,15 @@
 import { z } from "zod";
+import { sha256 } from "../../src/checksum.ts";
 import { RootstepError } from "../../src/errors.ts";
 import type { ChatModel, ChatRequest, ChatResponse } from "../../src/models/chat-model.ts";
 import { type RandomStream, stream } from "../../src/random.ts";
 import { requestHash } from "../tape/tape.ts";
 import type { Calculation } from "../tasks/calculations.ts";
-import { cleanLog, rightUtterance, write } from "./continuation.ts";
+import { cleanLog, rightUtterance, type Utterance, write } from "./continuation.ts";
+import type { ComposedReading, Reply, TurnReading } from "./dialects/dialect.ts";
+import { readRequest } from "./dialects/registry.ts";
 import { readLog } from "./log-state.ts";
 import { type MistakeKind, makeMistake } from "./mistakes.ts";
-import { type Asked, readPrompt } from "./prompt.ts";
 
 export const simulatorConfigSchema = z.strictObject({
   provider: z.literal("simulator").default("simulator"),
@@ -48,59 +50,80 @@ export interface SimulatorOptions {
 }
 
 /**
- * A model that plays rootstep's own agents and analyzer, fallibly: it reads its prompt, computes the right continuation
- * from the context it is shown, and errs at seeded rates. Answers depend on the request and its `seed` alone, so reruns
- * differ by seed and each is reproducible. The test bench of label accuracy, where the true decisive step is known.
+ * A model that plays the agents of rootstep's shipped systems and its analyzer, fallibly: it reads its prompt (in the
+ * dialect of the system's framework), computes the right continuation from the context it is shown, and errs at seeded
+ * rates. Answers depend on the request and its `seed` alone, so reruns differ by seed and each is reproducible. The test
+ * bench of label accuracy, where the true decisive step is known.
  *
- * @throws RootstepError SIMULATOR_CONFUSED for prompts that are not rootstep's own
+ * @throws RootstepError SIMULATOR_CONFUSED for prompts of other systems and problems it does not know
  */
 export function simulatedModel({ config, solve, onDecision }: SimulatorOptions): ChatModel {
   const hardSteps = new Map<string, number | undefined>();
   const hardStepOf = (problem: string, length: number): number | undefined => {
-    if (!hardSteps.has(problem)) {
+    const key = `${length} ${problem}`;
+    if (!hardSteps.has(key)) {
       const task = stream(config.seed, "hard", problem);
-      hardSteps.set(problem, task.chance(config.hardRate) ? task.int(length) : undefined);
+      hardSteps.set(key, task.chance(config.hardRate) ? task.int(length) : undefined);
     }
-    return hardSteps.get(problem);
+    return hardSteps.get(key);
   };
   const id = `simulator:${config.regime}-hard${config.hardRate}-noise${config.noise}-seed${config.seed}`;
 
-  const answer = (request: ChatRequest): string => {
-    const asked = readPrompt(request);
-    const calculations = asked === undefined ? undefined : solve(asked.problem);
-    if (asked === undefined || calculations === undefined) {
+  const answer = (request: ChatRequest): Reply => {
+    const reading = readRequest(request);
+    if (reading?.kind === "direct") return reading.reply;
+    const calculations = reading === undefined ? undefined : solve(reading.problem);
+    if (reading === undefined || calculations === undefined) {
       throw new RootstepError("SIMULATOR_CONFUSED", {
         what:
-          asked === undefined
+          reading === undefined
             ? "the prompt is not one of rootstep's own"
             : "the problem is not one the simulator knows",
         where: (request.messages.at(-1)?.content ?? "").slice(0, 120),
       });
     }
     const draw = request.seed ?? requestHash(request);
-    return asked.kind === "turn"
-      ? takeTurn(asked, calculations, draw, request)
-      : correct(asked.step, asked.problem, calculations, draw);
+    switch (reading.kind) {
+      case "turn":
+        return takeTurn(reading, calculations, draw, request);
+      case "composed":
+        return reading.compose(calculations, (right, step) =>
+          say(right, { ...reading, step, calculations }, draw, request),
+        );
+      case "correction":
+        return { content: correct(reading.step, reading.problem, calculations, draw) };
+    }
   };
 
   const takeTurn = (
-    asked: Asked & { kind: "turn" },
+    reading: TurnReading,
     calculations: readonly Calculation[],
     draw: number | string,
     request: ChatRequest,
-  ): string => {
-    const step = asked.log.length;
-    const right = rightUtterance(asked.agent, calculations, readLog(asked.log), asked.final);
-    if (right === undefined) return "I cannot tell."; // a garbled log: what a model would say, and the run fails
-    const length = lengthOf(calculations);
-    const isHard = hardStepOf(asked.problem, length) === step;
-    const error = errorAt(config, { problem: asked.problem, length, step, isHard }, draw);
+  ): Reply => {
+    const right = rightUtterance(reading.agent, calculations, readLog(reading.log), reading.final);
+    if (right === undefined) return reading.dress("I cannot tell."); // a garbled log: what a model would say, and the run fails
+    const at = { ...reading, step: reading.log.length, calculations };
+    return reading.dress(write(say(right, at, draw, request)));
+  };
+
+  /** The utterance, or a mistake in its place. */
+  const say = (
+    right: Utterance,
+    at: Pick<TurnReading | ComposedReading, "agent" | "problem" | "length"> & {
+      readonly step: number;
+      readonly calculations: readonly Calculation[];
+    },
+    draw: number | string,
+    request: ChatRequest,
+  ): Utterance => {
+    const { problem, step, agent } = at;
+    const length = at.length(at.calculations);
+    const isHard = hardStepOf(problem, length) === step;
+    const error = errorAt(config, { problem, length, step, isHard }, draw);
     const mistake = error === undefined ? undefined : makeMistake(right, error);
-    if (onDecision !== undefined) {
-      const erred = mistake?.kind ?? null;
-      onDecision({ requestHash: requestHash(request), problem: asked.problem, step, agent: asked.agent, erred });
-    }
-    return write(mistake?.wrong ?? right);
+    onDecision?.({ requestHash: requestHash(request), problem, step, agent, erred: mistake?.kind ?? null });
+    return mistake?.wrong ?? right;
   };
 
   const correct = (
@@ -121,12 +144,16 @@ export function simulatedModel({ config, solve, onDecision }: SimulatorOptions):
   return {
     id,
     async complete(request): Promise<ChatResponse> {
-      const content = answer(request);
+      const { content, toolCalls = [] } = answer(request);
       const promptLength = request.messages.reduce((sum, message) => sum + message.content.length, 0);
       return {
         content,
-        toolCalls: [],
-        finishReason: "stop",
+        toolCalls: toolCalls.map(({ name, arguments: values }, index) => ({
+          id: `call_${sha256(JSON.stringify([requestHash(request), request.seed, index])).slice(0, 24)}`,
+          name,
+          arguments: JSON.stringify(values),
+        })),
+        finishReason: toolCalls.length === 0 ? "stop" : "tool_calls",
         // Four characters a token: a rule of thumb, good enough to make plans and budgets visible.
         usage: { promptTokens: Math.ceil(promptLength / 4), completionTokens: Math.ceil(content.length / 4) },
         model: id,
@@ -135,13 +162,8 @@ export function simulatedModel({ config, solve, onDecision }: SimulatorOptions):
   };
 }
 
-/** Steps of a clean run: two per calculation, a check after every second but the last, the final check. */
-export function lengthOf(calculations: readonly Calculation[]): number {
-  return 2 * calculations.length + Math.floor((calculations.length - 1) / 2) + 1;
-}
-
 /** The stream to draw a mistake from if the agent errs at this step of this draw, else undefined. */
-function errorAt(
+export function errorAt(
   config: SimulatorConfig,
   at: { readonly problem: string; readonly length: number; readonly step: number; readonly isHard: boolean },
   draw: number | string,

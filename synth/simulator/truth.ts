@@ -1,6 +1,6 @@
 import { type Recording, rerun, type Setting, seededModel } from "../replay.ts";
-import type { Calculation } from "../tasks/calculations.ts";
-import { type SimulatorConfig, type SimulatorDecision, simulatedModel } from "./simulator.ts";
+import type { SimulatedModel } from "./players/simulated-model.ts";
+import type { SimulatorConfig } from "./simulator.ts";
 
 /**
  * The true decisive step of a simulated failed run: the first step after which even an error-free continuation fails.
@@ -9,7 +9,7 @@ import { type SimulatorConfig, type SimulatorDecision, simulatedModel } from "./
 export async function trueDecisiveStep(
   setting: Setting,
   recording: Recording,
-  solve: (problem: string) => readonly Calculation[] | undefined,
+  open: SimulatedModel,
 ): Promise<{ readonly step: number; readonly agent: string } | undefined> {
   const flawless: SimulatorConfig = {
     provider: "simulator",
@@ -19,7 +19,7 @@ export async function trueDecisiveStep(
     analyzerErrorRate: 0,
     seed: 0,
   };
-  const model = seededModel(simulatedModel({ config: flawless, solve }), 0, "truth");
+  const model = seededModel(open(flawless), 0, "truth");
   for (const { index, lane } of recording.tape.calls) {
     const { outcome } = await rerun(setting, recording.tape, { at: index + 1 }, model);
     if (!outcome.success) return { step: index, agent: lane };
@@ -36,14 +36,16 @@ export async function trueDecisiveStep(
 export async function stepsInError(
   recording: Recording,
   config: SimulatorConfig,
-  solve: (problem: string) => readonly Calculation[] | undefined,
+  open: SimulatedModel,
   run: readonly [number, ...(string | number)[]],
 ): Promise<readonly number[]> {
   const erred: number[] = [];
-  const onDecision = (decision: SimulatorDecision): void => {
-    if (decision.erred !== null) erred.push(decision.step);
-  };
-  const model = seededModel(simulatedModel({ config, solve, onDecision }), ...run);
+  const model = seededModel(
+    open(config, (turn) => {
+      if (turn.erred) erred.push(turn.step);
+    }),
+    ...run,
+  );
   for (const { request } of recording.tape.calls) await model.complete(request);
   return erred;
 }

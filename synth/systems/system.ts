@@ -1,8 +1,9 @@
 import type { ChatModel } from "../../src/models/chat-model.ts";
 import type { Task } from "../../src/trajectory/schema.ts";
+import type { RunsCode } from "../sandbox/sandbox.ts";
 
 /** A multi-agent system that can be run again: in process here, by command through the proxy later. */
-export interface AgentSystem {
+export interface AgentSystem extends RunsCode<AgentSystem> {
   readonly id: string;
   readonly title: string;
   readonly agents: readonly string[];

@@ -1,8 +1,7 @@
 /** What an answer says, whatever its endpoint and whether it was streamed. */
 export interface AnswerSummary {
   readonly text: string;
-  /** `name(arguments)` of each tool call. */
-  readonly toolCalls: readonly string[];
+  readonly toolCalls: readonly AnsweredToolCall[];
   readonly model: string | undefined;
   readonly promptTokens: number | undefined;
   readonly completionTokens: number | undefined;
@@ -10,11 +9,19 @@ export interface AnswerSummary {
   readonly error: string | undefined;
 }
 
+/** A tool call as the model wrote it. */
+export interface AnsweredToolCall {
+  /** Empty where the answer gives none. */
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
 /** Reads a recorded body leniently: for people to look at, never to decide by. */
 export function summarizeAnswer(body: string): AnswerSummary {
   const whole = parsed(body);
   const values = whole === undefined ? eventsOf(body) : [whole];
-  const calls = new Map<string, { name: string; args: string }>();
+  const calls = new Map<string, AnsweredToolCall>();
   let [text, final] = ["", ""];
   let [model, error]: (string | undefined)[] = [];
   let [prompt, completion]: (number | undefined)[] = [];
@@ -29,12 +36,21 @@ export function summarizeAnswer(body: string): AnswerSummary {
       const message = record(choice.message) ?? record(choice.delta);
       text += string(message?.content) ?? string(choice.text) ?? "";
       for (const [position, call] of list(message?.tool_calls).entries()) {
-        addCall(calls, `${String(choice.index ?? 0)} ${String(call.index ?? position)}`, record(call.function));
+        addCall(
+          calls,
+          `${String(choice.index ?? 0)} ${String(call.index ?? position)}`,
+          call.id,
+          record(call.function),
+        );
       }
     }
     if (value.type === "response.output_text.delta") text += string(value.delta) ?? "";
     for (const item of list(answer.output)) {
-      if (item.type === "function_call") addCall(calls, String(item.call_id ?? item.id), item);
+      const id = item.call_id ?? item.id;
+      // An item comes whole, and in a stream maybe in more than one event.
+      if (item.type === "function_call" && calls.get(String(id))?.arguments !== item.arguments) {
+        addCall(calls, String(id), id, item);
+      }
       final += list(item.content)
         .map((part) => string(part.text) ?? "")
         .join("");
@@ -42,7 +58,7 @@ export function summarizeAnswer(body: string): AnswerSummary {
   }
   return {
     text: text === "" ? final : text,
-    toolCalls: [...calls.values()].map(({ name, args }) => `${name}(${args})`),
+    toolCalls: [...calls.values()],
     model,
     promptTokens: prompt,
     completionTokens: completion,
@@ -52,9 +68,14 @@ export function summarizeAnswer(body: string): AnswerSummary {
 
 type Json = Readonly<Record<string, unknown>>;
 
-function addCall(calls: Map<string, { name: string; args: string }>, id: string, call: Json | undefined): void {
-  const known = calls.get(id) ?? { name: "", args: "" };
-  calls.set(id, { name: string(call?.name) || known.name, args: known.args + (string(call?.arguments) ?? "") });
+/** Adds a piece: a stream names a call in its first, and tells its arguments in all. */
+function addCall(calls: Map<string, AnsweredToolCall>, key: string, id: unknown, call: Json | undefined): void {
+  const known = calls.get(key);
+  calls.set(key, {
+    id: string(id) ?? known?.id ?? "",
+    name: string(call?.name) || (known?.name ?? ""),
+    arguments: `${known?.arguments ?? ""}${string(call?.arguments) ?? ""}`,
+  });
 }
 
 function eventsOf(body: string): Json[] {

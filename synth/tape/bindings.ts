@@ -45,7 +45,7 @@ export function createBindings(): Bindings {
       pattern ??= new RegExp(
         [...changed]
           .sort((a, b) => b.length - a.length)
-          .map(escaped)
+          .map(whole)
           .join("|"),
         "gu",
       );
@@ -57,5 +57,14 @@ export function createBindings(): Bindings {
     },
   };
 }
+
+/** Shorter ids are part of many a word: they count as whole words only. */
+const UNMISTAKABLE_LENGTH = 12;
+
+/** What ends a word on its left; in JSON text an escape does too. */
+const WORD_BEGINS = "(?:(?<![0-9A-Za-z])|(?<=\\\\(?:[nrtbf]|u[0-9a-fA-F]{4})))";
+
+const whole = (id: string): string =>
+  id.length >= UNMISTAKABLE_LENGTH ? escaped(id) : `${WORD_BEGINS}${escaped(id)}(?![0-9A-Za-z])`;
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/gu, "\\$&");

@@ -9,6 +9,9 @@ export interface FoldedCalls {
   readonly failed: readonly StoredCall[];
 }
 
+/** The attempts at one request that nothing replaced yet; nearly always there is one. */
+type Attempts = StoredCall | StoredCall[];
+
 /**
  * Folds a client's retries into one call. An attempt counts as replaced when the same lane sends the same body again
  * after it failed (429, 5xx, cut, aborted), marked as a retry or not, or sends it marked as a retry: what the program
@@ -18,21 +21,25 @@ export function foldRetries(stored: readonly StoredCall[]): FoldedCalls {
   const ordered = stored
     .filter(({ endpoint }) => endpoint !== "models") // asked by client libraries as they please: no call of an agent
     .sort((a, b) => a.index - b.index);
-  const attempts = new Map<string, StoredCall[]>();
+  const attempts = new Map<string, Map<string, Attempts>>();
   const replaced = new Set<StoredCall>();
   for (const call of ordered) {
-    const group = `${call.lane}\n${call.request.key}`;
-    const earlier = attempts.get(group);
+    const { lane } = call;
+    const ofLane = attempts.get(lane) ?? new Map<string, Attempts>();
+    if (ofLane.size === 0) attempts.set(lane, ofLane);
+    const earlier = ofLane.get(call.request.key);
     if (earlier === undefined) {
-      attempts.set(group, [call]);
+      ofLane.set(call.request.key, call);
       continue;
     }
+    const open = Array.isArray(earlier) ? earlier : [earlier];
     // Only what had ended: of two equal requests under way at once neither is the other's retry.
-    const at = earlier.findIndex(
+    const at = open.findIndex(
       (attempt) => attempt.askedAt + attempt.tookMs <= call.askedAt && (hasFailed(attempt) || call.retry > 0),
     );
-    for (const attempt of at < 0 ? [] : earlier.splice(at, 1)) replaced.add(attempt);
-    earlier.push(call);
+    for (const attempt of at < 0 ? [] : open.splice(at, 1)) replaced.add(attempt);
+    open.push(call);
+    ofLane.set(call.request.key, open);
   }
   const remaining = ordered.filter((call) => !replaced.has(call));
   return {

@@ -6,6 +6,7 @@ import { type BodyReader, openBodies } from "./bodies.ts";
 import {
   BODIES_FILE,
   type StoredCall,
+  type StoredToolExchange,
   TAPE_FILE,
   TAPE_FOLDER_VERSION,
   type TapeEnd,
@@ -21,6 +22,8 @@ export interface TapeFolder {
   readonly header: TapeHeader;
   /** In file order, every attempt. */
   readonly calls: readonly StoredCall[];
+  /** In file order. */
+  readonly tools: readonly StoredToolExchange[];
   /** Undefined where the recording was interrupted. */
   readonly end: TapeEnd | undefined;
   /** What was left out because the file ends inside it. */
@@ -65,6 +68,7 @@ export function readTape(path: string, onFault: (fault: TapeFault) => void): Tap
     throw new RootstepError("TAPE_DAMAGED", { what: "the tape has no first line that says what it is", where: file });
   }
   const calls: StoredCall[] = [];
+  const tools: StoredToolExchange[] = [];
   let end: TapeEnd | undefined;
   for (const { record, line } of records) {
     const missing = addressesIn(record).find((address) => !bodies.has(address));
@@ -77,6 +81,7 @@ export function readTape(path: string, onFault: (fault: TapeFault) => void): Tap
         code: "TAPE_DAMAGED",
       });
     } else if (record.type === "call") calls.push(record);
+    else if (record.type === "tool") tools.push(record);
     else if (record.type === "end") end = record;
   }
   if (bodies.torn) torn.push(`${join(path, BODIES_FILE)}:${bodies.lines + 1}: the file ends inside this line`);
@@ -84,7 +89,11 @@ export function readTape(path: string, onFault: (fault: TapeFault) => void): Tap
     const what = `the last line counts ${end.calls} calls, the tape holds ${calls.length}`;
     onFault({ where: `${file}:${records.length}`, what, code: "TAPE_DAMAGED" });
   }
-  return { path, header, calls, end, torn, bodies };
+  if (end !== undefined && torn.length === 0 && (end.tools ?? 0) !== tools.length) {
+    const what = `the last line counts ${end.tools ?? 0} exchanges with tools, the tape holds ${tools.length}`;
+    onFault({ where: `${file}:${records.length}`, what, code: "TAPE_DAMAGED" });
+  }
+  return { path, header, calls, tools, end, torn, bodies };
 }
 
 interface ReadRecord {
@@ -152,6 +161,7 @@ function addressesIn(record: TapeRecord): readonly string[] {
     case "tape":
       return [];
     case "call":
+    case "tool":
       return [record.request.body, record.response.body];
     case "end":
       return [record.stdout];

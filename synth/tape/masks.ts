@@ -1,5 +1,7 @@
+import { RootstepError } from "../../src/errors.ts";
+
 /** What differs from run to run without meaning anything: clocks, random ids, temporary files. */
-type MaskKind = "uuid" | "hex" | "time" | "epoch" | "temp" | "number" | "float" | "duration";
+type MaskKind = "id" | "uuid" | "hex" | "time" | "epoch" | "temp" | "number" | "float" | "duration";
 
 interface Mask {
   readonly kind: MaskKind;
@@ -48,6 +50,8 @@ const MASKS: readonly Mask[] = [
   { kind: "number", names: true, pattern: `(?<!\\.)\\d{12,}${WORD_ENDS}` },
 ];
 
+const OWN_ID = { kind: "id", names: true } as const;
+
 const alternatives = (masks: readonly Mask[]): string =>
   masks.map(({ kind, pattern }) => `(?<${kind}>${pattern})`).join("|");
 
@@ -70,14 +74,36 @@ export interface MaskedText {
   readonly tokens: readonly MaskedToken[];
 }
 
-/** Masks what differs from run to run (L1). Takes JSON text as well: an escaped line break ends a word there. */
-export function maskText(text: string): MaskedText {
+/**
+ * The masks with a system's own ids before them.
+ * @param patterns regular expressions (flags `mu`) whose whole match is an id; what tells it apart stands in lookarounds:
+ * `(?<=^Agent )\\w{4}(?= as a )`
+ * @throws RootstepError USAGE for one that is no regular expression
+ */
+export function withOwnIds(patterns: readonly string[]): RegExp {
+  if (patterns.length === 0) return ANY_MASK;
+  try {
+    return new RegExp(`(?<id>${patterns.map((pattern) => `(?:${pattern})`).join("|")})|${ANY_MASK.source}`, "gmu");
+  } catch (cause) {
+    throw new RootstepError("USAGE", {
+      what: `an id pattern is no regular expression: ${cause instanceof Error ? cause.message : String(cause)}`,
+      where: patterns.join(" "),
+      cause,
+    });
+  }
+}
+
+/**
+ * Masks what differs from run to run (L1). Takes JSON text as well: an escaped line break ends a word there.
+ * @param pattern the masks, with a system's own from `withOwnIds`
+ */
+export function maskText(text: string, pattern: RegExp = ANY_MASK): MaskedText {
   const tokens: MaskedToken[] = [];
   const numbers = new Map<string, number>();
   const counts = new Map<MaskKind, number>();
-  const masked = text.replace(/\\[nrt]/gu, "\n").replace(ANY_MASK, (value: string, ...rest: unknown[]) => {
+  const masked = text.replace(/\\[nrt]/gu, "\n").replace(pattern, (value: string, ...rest: unknown[]) => {
     const groups = rest.at(-1);
-    const mask = MASKS.find(({ kind }) => isCaptured(groups, kind));
+    const mask = isCaptured(groups, "id") ? OWN_ID : MASKS.find(({ kind }) => isCaptured(groups, kind));
     if (mask === undefined) return value;
     tokens.push({ kind: mask.kind, value, names: mask.names });
     // A clock moves on between two mentions in one run and not in another: only names keep their identity.

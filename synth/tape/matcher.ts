@@ -1,5 +1,5 @@
 import { type Bindings, createBindings } from "./bindings.ts";
-import { type MaskedText, maskText } from "./masks.ts";
+import { type MaskedText, maskText, withOwnIds } from "./masks.ts";
 import { similarity } from "./similarity.ts";
 
 /** L0 the same request · L1 the same but for masked ids and clocks · L2 similar, at the same position of its lane. */
@@ -29,8 +29,15 @@ export interface Asked {
 export interface MatchOptions {
   /** Match at L1 where L0 finds nothing. Default true. */
   readonly masks?: boolean | undefined;
+  /** Ids of the program's own making, as regular expressions (see `withOwnIds`): masked and bound at L1 beside the known ones. */
+  readonly idPatterns?: readonly string[] | undefined;
   /** Match at L2 from this similarity (0–1) on. Without it never: a changed question must not get an old answer. */
   readonly similarityFloor?: number | undefined;
+}
+
+export interface MatcherOptions extends MatchOptions {
+  /** Ids bound elsewhere in the same replay; default: none yet. */
+  readonly bindings?: Bindings | undefined;
 }
 
 export interface Match<R> {
@@ -68,13 +75,13 @@ interface Lane<R> {
 
 export function createMatcher<R extends Recording>(
   recordings: readonly R[],
-  { masks = true, similarityFloor }: MatchOptions = {},
+  { masks = true, idPatterns = [], similarityFloor, bindings = createBindings() }: MatcherOptions = {},
 ): Matcher<R> {
   const lanes = new Map<string, Lane<R>>();
   const everything: Queue<R> = { items: [...recordings], first: 0 };
   const taken = new Set<number>();
   const masked = new Map<number, MaskedText>();
-  const bindings = createBindings();
+  const ids = withOwnIds(idPatterns);
   for (const [name, all] of queuesBy(recordings, ({ lane }) => lane)) {
     const byRaw = queuesBy(all.items, ({ raw }) => raw);
     lanes.set(name, { all, byRaw, byKey: undefined, byMask: undefined });
@@ -90,17 +97,28 @@ export function createMatcher<R extends Recording>(
     return undefined;
   };
   const maskOf = (recording: R): MaskedText => {
-    const known = masked.get(recording.index) ?? maskText(recording.text());
+    const known = masked.get(recording.index) ?? maskText(recording.text(), ids);
     masked.set(recording.index, known);
     return known;
   };
 
+  const fits = (recording: R, asked: MaskedText): boolean =>
+    isFree(recording) && bindings.bind(maskOf(recording).tokens, asked.tokens);
+
   const atL1 = (lane: Lane<R>, asked: MaskedText): R | undefined => {
     lane.byMask ??= queuesBy(lane.all.items, (recording) => maskOf(recording).text);
     // Two workers with ids of their own send the same masked text: the one whose ids fit what is bound already.
-    return lane.byMask
-      .get(asked.text)
-      ?.items.find((recording) => isFree(recording) && bindings.bind(maskOf(recording).tokens, asked.tokens));
+    const alike = lane.byMask.get(asked.text)?.items.find((recording) => fits(recording, asked));
+    const rewrite = bindings.rewriter();
+    if (alike !== undefined || rewrite === undefined) return alike;
+    // An id that no mask knows where it stands now (an answer quotes it), but that was bound elsewhere.
+    return lane.all.items.find(
+      (recording) =>
+        isFree(recording) &&
+        maskOf(recording).tokens.length === asked.tokens.length &&
+        maskText(rewrite(recording.text()), ids).text === asked.text &&
+        fits(recording, asked),
+    );
   };
 
   const find = (asked: Asked): Match<R> | undefined => {
@@ -113,7 +131,7 @@ export function createMatcher<R extends Recording>(
     if (same !== undefined) return { recording: same, level: "L0" };
     const next = firstFree(lane.all);
     if (next === undefined || (!masks && similarityFloor === undefined)) return undefined;
-    const askedMask = maskText(asked.text());
+    const askedMask = maskText(asked.text(), ids);
     const alike = masks ? atL1(lane, askedMask) : undefined;
     if (alike !== undefined) return { recording: alike, level: "L1" };
     if (similarityFloor === undefined) return undefined;

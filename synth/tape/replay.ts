@@ -1,6 +1,7 @@
 import { RootstepError } from "../../src/errors.ts";
 import { firstDifference } from "./difference.ts";
 import { type Asked, createMatcher, type MatchLevel, type MatchOptions, type Recording } from "./matcher.ts";
+import type { SharedPrefix } from "./prefix.ts";
 
 /** What a request is answered with. */
 export type Decision<R> =
@@ -13,8 +14,21 @@ export type Decision<R> =
   | { readonly kind: "held"; readonly error: RootstepError };
 
 export interface ReplayOptions extends MatchOptions {
-  /** Calls before `at` come from the tape; `action`: call `at` is answered with something else than its recording. */
-  readonly cut?: { readonly at: number; readonly action: boolean } | undefined;
+  readonly cut?: ReplayCut | undefined;
+  /** Shared with the other replays of the tape; default: there are none. */
+  readonly shared?: SharedPrefix | undefined;
+}
+
+export interface ReplayCut {
+  /** The call in whose place the action stands; without an action the first that is not from the tape. */
+  readonly at: number;
+  /** Call `at` is answered with something else than its recording. */
+  readonly action: boolean;
+  /**
+   * The calls that come from the tape, where agents run side by side and those of the steps before the cut are not just
+   * the calls before `at`. Default: the calls before `at`.
+   */
+  readonly prefix?: ReadonlySet<number> | undefined;
 }
 
 /**
@@ -36,16 +50,23 @@ export interface Replay<R extends Recording> {
 }
 
 export function createReplay<R extends Recording>(recordings: readonly R[], options: ReplayOptions = {}): Replay<R> {
-  const { cut } = options;
-  const end = cut === undefined ? recordings.length : Math.min(cut.at, recordings.length);
-  const last = cut?.action === true && end < recordings.length ? end + 1 : end;
-  const matcher = createMatcher(recordings.slice(0, last), options);
+  const { cut, shared } = options;
+  const isPrefix = ({ index }: R): boolean => cut === undefined || (cut.prefix?.has(index) ?? index < cut.at);
+  const isAction = ({ index }: R): boolean => cut?.action === true && index === cut.at;
+  const known = recordings.filter((recording) => isPrefix(recording) || isAction(recording));
+  const matcher = createMatcher(known, { ...options, bindings: shared?.bindings });
+  shared?.addPart(() => matcher.left === 0);
+  const isDone = (): boolean => matcher.left === 0 && (shared === undefined || shared.isDone);
   const levels: Record<MatchLevel, number> = { L0: 0, L1: 0, L2: 0 };
   let later: Set<string> | undefined;
 
   /** True for a request that the recording holds after the cut. */
   const isLater = (asked: Asked): boolean => {
-    later ??= new Set(recordings.slice(last).map(({ lane, key }) => `${lane} ${key}`));
+    later ??= new Set(
+      recordings
+        .filter((recording) => !isPrefix(recording) && !isAction(recording))
+        .map(({ lane, key }) => `${lane} ${key}`),
+    );
     return later.has(`${asked.lane} ${asked.key()}`);
   };
 
@@ -54,11 +75,11 @@ export function createReplay<R extends Recording>(recordings: readonly R[], opti
       const match = matcher.take(asked);
       if (match !== undefined) {
         levels[match.level]++;
-        return { kind: match.recording.index < end ? "tape" : "action", ...match };
+        return { kind: isAction(match.recording) ? "action" : "tape", ...match };
       }
-      const played = last - matcher.left;
-      if (matcher.left === 0) {
-        if (cut !== undefined) return { kind: "live" };
+      const played = known.length - matcher.left;
+      if (cut !== undefined && isDone()) return { kind: "live" };
+      if (cut === undefined && matcher.left === 0) {
         throw new RootstepError("TAPE_EXHAUSTED", {
           what: `${asked.lane} asked for call ${played}; the tape holds ${recordings.length}`,
         });
@@ -78,7 +99,7 @@ export function createReplay<R extends Recording>(recordings: readonly R[], opti
       return matcher.left;
     },
     get prefixDone() {
-      return matcher.left === 0;
+      return isDone();
     },
   };
 }

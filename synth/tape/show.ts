@@ -1,6 +1,7 @@
+import { toolLane } from "../tools/tool-key.ts";
 import { type AnswerSummary, summarizeAnswer } from "./answer-text.ts";
 import { foldRetries } from "./fold.ts";
-import type { StoredCall } from "./folder-schema.ts";
+import type { StoredCall, StoredToolExchange } from "./folder-schema.ts";
 import type { TapeFolder } from "./loader.ts";
 
 /** One row of a tape as people read it. */
@@ -8,7 +9,8 @@ export interface ShownCall {
   /** The number to give to `--cut`; absent for attempts that are not replayed. */
   readonly call: number | undefined;
   readonly lane: string;
-  readonly endpoint: StoredCall["endpoint"];
+  /** Of a model; or what a tool was asked: `GET /search?q=x`. */
+  readonly endpoint: string;
   readonly model: string | undefined;
   readonly status: number;
   readonly outcome: StoredCall["response"]["outcome"];
@@ -17,7 +19,8 @@ export interface ShownCall {
   readonly completionTokens: number | undefined;
   readonly streamed: boolean;
   /** retried: a later attempt took its place; failed: it ended in 429 or 5xx for good. */
-  readonly kept: "yes" | "retried" | "failed";
+  /** tool: an exchange with a tool, which is replayed but cannot be cut at. */
+  readonly kept: "yes" | "retried" | "failed" | "tool";
   /** First words of the answer. */
   readonly words: string;
 }
@@ -31,6 +34,7 @@ export function showTape(tape: TapeFolder): ShownCall[] {
     ...calls.map((call, number) => shown(tape, call, "yes", number)),
     ...retried.map((call) => shown(tape, call, "retried")),
     ...failed.map((call) => shown(tape, call, "failed")),
+    ...tape.tools.map((exchange) => shownTool(tape, exchange)),
   ];
   return rows.sort((a, b) => a.index - b.index).map(({ row }) => row);
 }
@@ -48,14 +52,40 @@ function shown(tape: TapeFolder, call: StoredCall, kept: ShownCall["kept"], numb
     from: call.from,
     promptTokens: answer.promptTokens,
     completionTokens: answer.completionTokens,
-    streamed: (response.headers["content-type"] ?? "").startsWith("text/event-stream"),
+    streamed: isStream(response),
     kept,
     words: firstWords(answer),
   };
   return { index: call.index, row };
 }
 
+function shownTool(tape: TapeFolder, { index, tool, agent, from, request, response }: StoredToolExchange) {
+  const row: ShownCall = {
+    call: undefined,
+    lane: toolLane(tool, agent),
+    endpoint: `${request.method} ${request.path}${request.query ?? ""}`.trim(),
+    model: undefined,
+    status: response.status,
+    outcome: response.outcome,
+    from,
+    promptTokens: undefined,
+    completionTokens: undefined,
+    streamed: isStream(response),
+    kept: "tool",
+    words: shortened(tape.bodies.get(response.body).toString("utf8")),
+  };
+  return { index, row };
+}
+
+const isStream = ({ headers }: StoredCall["response"]): boolean =>
+  (headers["content-type"] ?? "").startsWith("text/event-stream");
+
 function firstWords({ text, toolCalls, error }: AnswerSummary): string {
-  const whole = (error ?? [text, ...toolCalls].filter((part) => part !== "").join(" ")).replace(/\s+/gu, " ").trim();
-  return whole.length > WORDS_LENGTH ? `${whole.slice(0, WORDS_LENGTH - 1)}…` : whole;
+  const calls = toolCalls.map((call) => `${call.name}(${call.arguments})`);
+  return shortened(error ?? [text, ...calls].filter((part) => part !== "").join(" "));
+}
+
+function shortened(text: string): string {
+  const line = text.replace(/\s+/gu, " ").trim();
+  return line.length > WORDS_LENGTH ? `${line.slice(0, WORDS_LENGTH - 1)}…` : line;
 }

@@ -1,9 +1,12 @@
 import { asRootstepError, RootstepError } from "../../src/errors.ts";
+import { storedQuestion, toolKey } from "../tools/tool-key.ts";
 import { readTape, type TapeFault } from "./loader.ts";
 import { requestKey } from "./request-key.ts";
 
 export interface TapeValidation {
   readonly calls: number;
+  /** Exchanges with tools. */
+  readonly tools: number;
   readonly bodies: number;
   /** False where the recording was interrupted. */
   readonly ended: boolean;
@@ -37,11 +40,26 @@ export function validateTape(path: string): TapeValidation {
         throw new RootstepError("TAPE_DAMAGED", { what, where: path });
       }, note);
     }
+    for (const exchange of tape.tools) {
+      attempt(() => {
+        const question = storedQuestion(exchange, Buffer.from(tape.bodies.get(exchange.request.body)));
+        if (toolKey(question) === exchange.request.key) return;
+        const what = `exchange ${exchange.index} with ${exchange.tool}: the request's key does not match what it asks`;
+        throw new RootstepError("TAPE_DAMAGED", { what, where: path });
+      }, note);
+    }
     tape.bodies.close();
-    return { calls: tape.calls.length, bodies, ended: tape.end !== undefined, faults: unique(faults), torn: tape.torn };
+    return {
+      calls: tape.calls.length,
+      tools: tape.tools.length,
+      bodies,
+      ended: tape.end !== undefined,
+      faults: unique(faults),
+      torn: tape.torn,
+    };
   } catch (error) {
     note(error);
-    return { calls: 0, bodies: 0, ended: false, faults: unique(faults), torn: [] };
+    return { calls: 0, tools: 0, bodies: 0, ended: false, faults: unique(faults), torn: [] };
   }
 }
 

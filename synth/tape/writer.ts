@@ -2,19 +2,28 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from "n
 import { join } from "node:path";
 import { RootstepError } from "../../src/errors.ts";
 import { appendLine, createBodyWriter } from "./bodies.ts";
-import { BODIES_FILE, type StoredCall, TAPE_FILE, type TapeEnd, type TapeHeader } from "./folder-schema.ts";
+import {
+  BODIES_FILE,
+  type StoredCall,
+  type StoredToolExchange,
+  TAPE_FILE,
+  type TapeEnd,
+  type TapeHeader,
+} from "./folder-schema.ts";
 import { FIRST_SUM, sealLine } from "./sealed-line.ts";
 
 export interface TapeWriter {
   /** Stores a body once. @returns its sha256 */
   body(bytes: Uint8Array): string;
   call(call: StoredCall): void;
+  tool(exchange: StoredToolExchange): void;
   /** The last line: a tape without it was interrupted. */
   end(end: TapeEnd): void;
   close(): void;
   /** Deletes the files of a closed tape. */
   discard(): void;
   readonly calls: number;
+  readonly toolExchanges: number;
 }
 
 /**
@@ -35,6 +44,7 @@ export function createTapeWriter(folder: string, header: TapeHeader): TapeWriter
   const { bodies, descriptor } = openFiles(folder, file);
   let sum = FIRST_SUM;
   let calls = 0;
+  let toolExchanges = 0;
   const append = (record: unknown): void => {
     const sealed = sealLine(sum, record);
     appendLine(descriptor, sealed.line, file);
@@ -47,6 +57,10 @@ export function createTapeWriter(folder: string, header: TapeHeader): TapeWriter
       append(call);
       calls++;
     },
+    tool(exchange) {
+      append(exchange);
+      toolExchanges++;
+    },
     end: append,
     close() {
       bodies.close();
@@ -58,6 +72,9 @@ export function createTapeWriter(folder: string, header: TapeHeader): TapeWriter
     },
     get calls() {
       return calls;
+    },
+    get toolExchanges() {
+      return toolExchanges;
     },
   };
 }

@@ -102,7 +102,7 @@ describe("the planner–solver–verifier team as a program, the simulator as it
     const { report, again, task, folder } = await team();
     expect(report).toMatchObject({ exitCode: 0, retried: 0, failed: 0 });
     expect(Object.keys(report.lanes).sort()).toEqual(["planner", "solver", "verifier"]);
-    expect(gsm8k.check(task, report.answer).success).toBe(true);
+    expect((await gsm8k.check(task, report.answer)).success).toBe(true);
     const replay = await again();
     expect(identityFaults(replay)).toEqual([]);
     expect(replay).toMatchObject({ liveCalls: 0, unplayed: 0, levels: { L0: report.calls, L1: 0, L2: 0 } });
@@ -124,7 +124,7 @@ describe("the planner–solver–verifier team as a program, the simulator as it
     expect(replay).toMatchObject({ actions: 1, unplayed: 0, stopped: undefined, exitCode: 0 });
     expect(replay.levels.L0).toBe(2);
     expect(replay.liveCalls).toBeGreaterThan(0);
-    expect(gsm8k.check(task, replay.answer).success).toBe(false);
+    expect((await gsm8k.check(task, replay.answer)).success).toBe(false);
     expect(replay.answer).not.toBe(report.answer);
     const rerun = loadTape(out);
     expect(rerun.calls.slice(0, 3).map(({ from }) => from)).toEqual(["tape", "action", "live"]);

@@ -4,10 +4,12 @@ import { stream } from "../../src/random.ts";
 import { type Recording, recordRun, type Setting, seededModel } from "../../synth/replay.ts";
 import { cleanLog, rightUtterance, write } from "../../synth/simulator/continuation.ts";
 import { knowledgeOf } from "../../synth/simulator/knowledge.ts";
+import { lengthOf } from "../../synth/simulator/layout.ts";
 import { readLog } from "../../synth/simulator/log-state.ts";
 import { makeMistake } from "../../synth/simulator/mistakes.ts";
+import { byCalculations } from "../../synth/simulator/players/simulated-model.ts";
 import { serveSimulator } from "../../synth/simulator/server.ts";
-import { lengthOf, simulatorConfigSchema } from "../../synth/simulator/simulator.ts";
+import { simulatorConfigSchema } from "../../synth/simulator/simulator.ts";
 import { stepsInError, trueDecisiveStep } from "../../synth/simulator/truth.ts";
 import { calculationsOf } from "../../synth/tasks/calculations.ts";
 import { bench, FLAWLESS } from "./setting.ts";
@@ -98,8 +100,8 @@ describe("the fallible simulator", () => {
       const recording = await recordRun(setting, seededModel(model({}), ...run));
       if (recording.outcome.success) continue;
       failed++;
-      const truth = await trueDecisiveStep(setting, recording, knowledgeOf(tasks));
-      expect(await stepsInError(recording, config, knowledgeOf(tasks), run)).toContain(truth?.step);
+      const truth = await trueDecisiveStep(setting, recording, byCalculations(knowledgeOf(tasks)));
+      expect(await stepsInError(recording, config, byCalculations(knowledgeOf(tasks)), run)).toContain(truth?.step);
     }
     expect(failed).toBeGreaterThan(50);
   });

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ChatRequest } from "../../../src/models/chat-model.ts";
 import { shippedPath } from "../../../src/package-root.ts";
 import type { Task } from "../../../src/trajectory/schema.ts";
+import { boxedIn } from "../../tasks/math/normalize.ts";
 import { lastNumber } from "../../tasks/numeric-checker.ts";
 import type { AgentSystem } from "../system.ts";
 
@@ -45,10 +46,17 @@ export const plannerSolverVerifier: AgentSystem = {
       if (calculation % CHECK_EVERY === 0) await turn("verifier", "State the current value.");
     }
     const verdict = await turn("verifier", "State the final answer.");
-    const answer = lastNumber(verdict);
-    return { answer: answer === undefined ? undefined : String(answer) };
+    return { answer: finalAnswer(verdict) };
   },
 };
+
+/** The formula that the verdict states (boxed, or after "is"), else its last number. */
+function finalAnswer(verdict: string): string | undefined {
+  const formula = boxedIn(verdict) ?? /final answer is:? *(.*?)\.?$/u.exec(verdict)?.[1];
+  if (formula !== undefined && /[\\^([{]|[A-Za-z] *[-+=]|[-+*/=] *[A-Za-z]|\d *[a-z]$/u.test(formula)) return formula;
+  const number = lastNumber(verdict);
+  return number === undefined ? undefined : String(number);
+}
 
 /** What one agent is shown: its instructions, the problem, the log so far and what is wanted now. */
 function turnRequest(task: Task, agent: Agent, log: readonly string[], demand: string): ChatRequest {
