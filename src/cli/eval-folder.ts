@@ -45,7 +45,12 @@ export function dataLoader(): (settings: Pick<EvalConfig, "data" | "limit">) => 
     const set = loaded.get(key) ?? loadData(data);
     loaded.set(key, set);
     const whole = await set;
-    return { ...whole, items: whole.items.slice(0, limit) };
+    if (limit === undefined) return whole;
+    const items = whole.items.slice(0, limit);
+    const ids = new Set(items.map(({ id }) => id));
+    // A remark about a log that the run does not see is noise; records left out would have been counted and are said.
+    const problems = whole.problems.filter(({ itemId }) => itemId === undefined || ids.has(itemId));
+    return { ...whole, items, problems };
   };
 }
 

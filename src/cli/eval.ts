@@ -162,8 +162,8 @@ async function runInFolder(
       concurrency: config.concurrency,
       signal: context.signal,
       done,
-      onPrediction: (prediction) => {
-        journal.append(prediction);
+      onPrediction: async (prediction) => {
+        await journal.appendSoon(prediction);
         if (prediction.error !== undefined) failed += 1;
         else if (prediction.parseFailure !== undefined) unread += 1;
         bar.advance(1, detail());

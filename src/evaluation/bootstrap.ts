@@ -34,23 +34,25 @@ function quantile(sorted: Float64Array, q: number): number {
   return low + (high - low) * (position - below);
 }
 
-/** One piece of evidence with a value in each of several columns. */
+/** One piece of evidence with a value in each of several columns, or the sums of several pieces of one cluster. */
 export interface ClusteredRow {
   readonly cluster: string;
   readonly values: readonly number[];
+  /** Pieces that the values are the sums of; 1 unless told. */
+  readonly count?: number;
 }
 
 /** Sums (cluster by cluster, columns inside) and sizes, in an order that does not depend on the order of the rows. */
 function clusterSums(rows: readonly ClusteredRow[], columns: number) {
   const byCluster = new Map<string, { sums: Float64Array; size: number }>();
-  for (const { values, cluster } of rows) {
+  for (const { values, cluster, count = 1 } of rows) {
     let entry = byCluster.get(cluster);
     if (entry === undefined) {
       entry = { sums: new Float64Array(columns), size: 0 };
       byCluster.set(cluster, entry);
     }
     for (let c = 0; c < columns; c++) entry.sums[c] = (entry.sums[c] ?? 0) + (values[c] ?? 0);
-    entry.size += 1;
+    entry.size += count;
   }
   const entries = [...byCluster].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, entry]) => entry);
   const sums = new Float64Array(entries.length * columns);
@@ -103,10 +105,11 @@ export function clusteredMeans(
       if (column !== undefined) column[r] = (drawn[c] ?? 0) / size;
     }
   }
+  const n = sizes.reduce((total, size) => total + size, 0);
   return means.map((column, c) => {
     let total = 0;
     for (let cluster = 0; cluster < sizes.length; cluster++) total += sums[cluster * columns + c] ?? 0;
-    return summary(total / rows.length, column, sizes.length, rows.length);
+    return summary(total / n, column, sizes.length, n);
   });
 }
 

@@ -1,6 +1,6 @@
 import { comparePaired, type PairedComparison } from "./compare.ts";
 import { ALL, type ComparedGroup, type ComparedRow, type ComparedRun, type Comparison } from "./comparison.ts";
-import { floorRows, measuredRow, publishedRows, runLabels } from "./comparison-rows.ts";
+import { floorRows, humanRows, measuredRow, publishedRows, runLabels } from "./comparison-rows.ts";
 import { commonAxis, costPerPrediction, onFrontier } from "./cost.ts";
 import type { EvaluationItem } from "./datasets.ts";
 import { floorsFor } from "./floors.ts";
@@ -91,6 +91,7 @@ function compareGroup(
         ),
       ),
       ...floorRows(floorsFor(everyItem, { train: measured.find(({ run }) => run.train !== undefined)?.run.train })),
+      ...(published.length === 0 ? [] : humanRows(name)),
       ...publishedRows(published, benchmarkFloors),
     ],
   };

@@ -2,7 +2,7 @@ import { COMPARED, type ComparedCell, type ComparedId, type ComparedRow, type Co
 import type { EvaluationItem } from "./datasets.ts";
 import type { Floor, Tolerance } from "./floor.ts";
 import { floorsFor } from "./floors.ts";
-import { belowFloor, claimOf, type Reference } from "./references.ts";
+import { belowFloor, claimOf, HUMAN_AGREEMENT, type Reference } from "./references.ts";
 import type { Cell, GroupScores } from "./score.ts";
 
 /** Method, model and setting of each run; its name where another run would be called the same. */
@@ -149,6 +149,24 @@ const SETTINGS = {
 /** `constant-step (always 1)` */
 export function floorName({ id, detail }: Pick<Floor, "id" | "detail">): string {
   return detail === "" ? id : `${id} (${detail})`;
+}
+
+/** What people agree on among themselves, for the subset where that is known. No method: it is never left out of a table. */
+export function humanRows(subset: string): ComparedRow[] {
+  const { n, step, agent, source } = HUMAN_AGREEMENT;
+  if (subset !== HUMAN_AGREEMENT.subset) return [];
+  return [
+    {
+      ...NO_RUN,
+      kind: "published",
+      name: "human agreement",
+      label: "human agreement",
+      cells: { step: exact(step / n, n, undefined), agent: exact(agent / n, n, undefined) },
+      source,
+      seenInSource: false,
+      detail: "two teams of people, no method",
+    },
+  ];
 }
 
 /** One row a source, method, model and setting; never mixed with measured ones. */

@@ -18,11 +18,13 @@ export interface EvaluationItem {
 
 /** Something a reader of the result should know about an item or a record that is none. */
 export interface DatasetProblem {
-  readonly kind: "label-outside" | "label-not-speaker" | "no-label" | "bad-record" | "not-clean";
+  readonly kind: "label-outside" | "label-not-speaker" | "no-label" | "bad-record" | "not-clean" | "duplicate";
   /** True where the record is left out of the items. */
   readonly dropped: boolean;
   readonly where: string;
   readonly message: string;
+  /** Of a remark about a record that is an item all the same. */
+  readonly itemId?: string;
 }
 
 export interface EvaluationSet {
@@ -59,7 +61,8 @@ export async function loadWhoAndWhen(
   );
   const chosen = located.filter(({ trajectory }) => subset === "all" || trajectory.id.startsWith(`${subset}/`));
   const name = `Who&When ${subset}${settings.clean === true ? " (clean)" : ""}`;
-  return evaluationSet(name, chosen, problems, settings);
+  const { once, copies } = withoutCopies(chosen);
+  return evaluationSet(name, once, [...problems, ...copies], settings);
 }
 
 /**
@@ -110,13 +113,19 @@ async function read(
   const problems: DatasetProblem[] = [];
   const onBad = (error: RootstepError): void => {
     const outside = isError(error, "LABEL_OUTSIDE");
-    if (!outside && settings.skipBad !== true) throw error;
+    if (!outside && settings.skipBad !== true) throw withFlagOfEval(error);
     const kind = outside ? "label-outside" : "bad-record";
     problems.push({ kind, dropped: true, where: error.where ?? source, message: error.what });
   };
   const { indexBase } = settings;
   for await (const record of formatById(formatId).read(source, { onBad, indexBase })) located.push(record);
   return { located, problems };
+}
+
+/** The catalogue's hints name the flag of `data import`; here the setting is another. */
+function withFlagOfEval(error: RootstepError): RootstepError {
+  const { code, what, where, cause } = error;
+  return new RootstepError(code, { what, where, cause, hint: error.hint.replaceAll("--skip-bad", "--data.skip-bad") });
 }
 
 function evaluationSet(
@@ -139,13 +148,45 @@ function evaluationSet(
     const unclean = clean !== undefined && !clean.has(trajectory);
     if (problem !== undefined) {
       const kind = outside ? "label-outside" : "label-not-speaker";
-      problems.push({ kind, dropped: outside || unclean, where, message: problem.message });
+      const dropped = outside || unclean;
+      const { message } = problem;
+      problems.push({ kind, dropped, where, message, ...(!dropped && { itemId: trajectory.id }) });
     } else if (unclean) {
       problems.push({ kind: "not-clean", dropped: true, where, message: `${trajectory.id} shares its history` });
     }
     if (!outside && !unclean) items.push(item(trajectory, label));
   }
   return { name, items, problems };
+}
+
+/**
+ * Leaves out what says the same as an earlier record: same question, history and label. Ids of the release are file names, so
+ * a file that was copied would be counted twice. Histories that occur twice under different labels stay.
+ */
+function withoutCopies(located: readonly Located[]): { once: Located[]; copies: DatasetProblem[] } {
+  const earlier = new Map<string, Located[]>();
+  const once: Located[] = [];
+  const copies: DatasetProblem[] = [];
+  for (const record of located) {
+    const { groupId } = record.trajectory.task;
+    const same = (earlier.get(groupId) ?? []).find((other) => contentOf(other) === contentOf(record));
+    if (same === undefined) {
+      once.push(record);
+      earlier.set(groupId, [...(earlier.get(groupId) ?? []), record]);
+    } else {
+      const message = `${record.trajectory.id} is the same log with the same label as ${same.trajectory.id}`;
+      copies.push({ kind: "duplicate", dropped: true, where: record.where, message });
+    }
+  }
+  return { once, copies };
+}
+
+function contentOf({ trajectory: { task, steps, labels } }: Located): string {
+  return JSON.stringify([
+    task.text,
+    labels.map(({ agent, step }) => [agent, step]),
+    steps.map(({ agent, content }) => [agent, content]),
+  ]);
 }
 
 /** A search that came to no verdict leaves a label that is no gold. */

@@ -29,21 +29,28 @@ type Answer = Pick<Prediction, "agent" | "step" | "parseFailure">;
  * than looking up.
  */
 export function hitScorer(): (item: EvaluationItem, answer: Answer) => Hits {
-  const byItem = new Map<EvaluationItem, Map<string, Hits>>();
+  const read = answerMap();
+  const unread = answerMap();
   return (item, answer) => {
-    let known = byItem.get(item);
-    if (known === undefined) {
-      known = new Map();
-      byItem.set(item, known);
-    }
-    const read = answer.parseFailure === undefined ? "" : "!";
-    const key = `${read}${answer.step}\u0000${answer.agent === null ? "" : `=${answer.agent}`}`;
-    let hits = known.get(key);
+    const known = (answer.parseFailure === undefined ? read : unread)(item, answer.agent);
+    let hits = known.get(answer.step);
     if (hits === undefined) {
       hits = hitsOf(answer, item.label);
-      known.set(key, hits);
+      known.set(answer.step, hits);
     }
     return hits;
+  };
+}
+
+/** Hits by step, of each item and agent answered. */
+function answerMap(): (item: EvaluationItem, agent: string | null) => Map<number | null, Hits> {
+  const byItem = new Map<EvaluationItem, Map<string | null, Map<number | null, Hits>>>();
+  return (item, agent) => {
+    const byAgent = byItem.get(item) ?? new Map<string | null, Map<number | null, Hits>>();
+    byItem.set(item, byAgent);
+    const bySteps = byAgent.get(agent) ?? new Map<number | null, Hits>();
+    byAgent.set(agent, bySteps);
+    return bySteps;
   };
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { sha256 } from "../checksum.ts";
 import { RootstepError } from "../errors.ts";
+import { isPlainPrediction } from "./plain-prediction.ts";
 import { type Prediction, predictionSchema } from "./prediction.ts";
 
 export interface PredictionFile {
@@ -20,27 +21,27 @@ export function readPredictions(file: string): PredictionFile {
   const bytes = existsSync(file) ? readFileSync(file) : Buffer.alloc(0);
   const end = bytes.lastIndexOf(0x0a) + 1;
   const predictions: Prediction[] = [];
-  bytes
-    .toString("utf8", 0, end)
-    .split("\n")
-    .forEach((line, position) => {
-      if (line.trim() !== "") predictions.push(parseLine(line, `${file}:${position + 1}`));
-    });
+  let position = 0;
+  for (const line of bytes.toString("utf8", 0, end).split("\n")) {
+    position++;
+    if (line.trim() !== "") predictions.push(parseLine(line, file, position));
+  }
   return { predictions, sha256: sha256(bytes), torn: end < bytes.length };
 }
 
-function parseLine(line: string, where: string): Prediction {
+function parseLine(line: string, file: string, position: number): Prediction {
   let value: unknown;
   try {
     value = JSON.parse(line);
   } catch (cause) {
-    throw new RootstepError("RUN_CORRUPT", { what: "a prediction is not JSON", where, cause });
+    throw new RootstepError("RUN_CORRUPT", { what: "a prediction is not JSON", where: `${file}:${position}`, cause });
   }
+  if (isPlainPrediction(value)) return value;
   const parsed = predictionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw new RootstepError("RUN_CORRUPT", {
     what: issue === undefined ? "a prediction has the wrong shape" : issue.message,
-    where: `${where} ${issue?.path.join(".") ?? ""}`.trim(),
+    where: `${file}:${position} ${issue?.path.join(".") ?? ""}`.trim(),
   });
 }

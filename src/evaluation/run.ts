@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import { asRootstepError, RootstepError } from "../errors.ts";
 import type { Attribution, ConfiguredMethod, MethodContext } from "../methods/method.ts";
-import { methodView } from "../methods/view.ts";
+import { type MethodView, methodView } from "../methods/view.ts";
 import type { EvaluationItem } from "./datasets.ts";
 import { type Prediction, predictionKey, sortPredictions } from "./prediction.ts";
 
@@ -21,7 +21,7 @@ export interface EvaluateOptions {
   readonly signal?: AbortSignal | undefined;
   /** By `predictionKey`; these are kept, except that failed calls are made again. */
   readonly done?: ReadonlyMap<string, Prediction> | undefined;
-  /** Told of each new prediction as it is made, one at a time. */
+  /** Told of each new prediction as it is made; the log counts as done when what it returns has resolved. */
   readonly onPrediction?: ((prediction: Prediction) => void | Promise<void>) | undefined;
   /** Milliseconds, for latencies. */
   readonly now?: (() => number) | undefined;
@@ -60,18 +60,13 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationResu
 
   const made: Prediction[] = [];
   let stoppedBy: RootstepError | undefined;
-  let reported = Promise.resolve();
-  const report = (prediction: Prediction): Promise<void> => {
-    made.push(prediction);
-    reported = reported.then(() => onPrediction?.(prediction));
-    return reported;
-  };
+  const viewOf = viewsOf(open, options.withReference);
 
   /** The prediction, or the error that ends the run. */
   const attempt = async ({ item, epoch }: (typeof jobs)[number]): Promise<Prediction | RootstepError> => {
     const started = now();
     try {
-      const view = methodView(item.trajectory, { withReference: options.withReference });
+      const view = viewOf(item);
       const context = { ...options.context, epoch, ...(signal && { signal }) };
       const attribution = await method.attribute(view, context);
       return prediction(item.id, epoch, method.id, attribution, now() - started);
@@ -92,7 +87,8 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationResu
       return;
     }
     try {
-      await report(outcome);
+      made.push(outcome);
+      await onPrediction?.(outcome);
     } catch (thrown) {
       // A prediction that cannot be kept (a full disk) ends the run as well.
       stoppedBy ??= asRootstepError(thrown);
@@ -104,6 +100,24 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationResu
   if (stoppedBy !== undefined && !isStop(stoppedBy)) throw stoppedBy;
   const predictions = sortPredictions([...kept, ...made], items);
   return { predictions, planned: jobs.length, ...(stoppedBy !== undefined && { stoppedBy }) };
+}
+
+/** A log's view, made once for all its epochs and kept no longer than until the last has begun. */
+function viewsOf(
+  jobs: readonly { readonly item: EvaluationItem }[],
+  withReference: boolean,
+): (item: EvaluationItem) => MethodView {
+  const left = new Map<EvaluationItem, number>();
+  for (const { item } of jobs) left.set(item, (left.get(item) ?? 0) + 1);
+  const views = new Map<EvaluationItem, MethodView>();
+  return (item) => {
+    const view = views.get(item) ?? methodView(item.trajectory, { withReference });
+    const others = (left.get(item) ?? 1) - 1;
+    left.set(item, others);
+    if (others > 0) views.set(item, view);
+    else views.delete(item);
+    return view;
+  };
 }
 
 /** Failures that say nothing about other logs. */

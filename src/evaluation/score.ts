@@ -3,7 +3,7 @@ import { type BootstrapSettings, clusteredMeans, DEFAULT_RESAMPLES } from "./boo
 import { type Cost, costOf } from "./cost.ts";
 import type { EvaluationItem } from "./datasets.ts";
 import { type Hits, hitScorer, MEASURES, PARSE_FAILED } from "./hits.ts";
-import { type Prediction, predictionKey } from "./prediction.ts";
+import type { Prediction } from "./prediction.ts";
 import { LATE_STEP } from "./scorers.ts";
 import { type Interval, wilsonInterval } from "./statistics.ts";
 
@@ -78,12 +78,14 @@ export interface ScoreSettings {
   readonly prices?: Prices | undefined;
 }
 
+/** What was predicted about one item. */
 interface Scored {
   readonly item: EvaluationItem;
-  readonly prediction: Prediction;
-  /** The item's question, and the columns of `Hits`: what the bootstrap resamples. */
+  readonly predictions: Prediction[];
+  /** The item's question, and sums over its predictions in the columns of `Hits`: what the bootstrap resamples. */
   readonly cluster: string;
-  readonly values: Hits;
+  readonly values: number[];
+  count: number;
 }
 
 /** How many unknown ids are named. */
@@ -99,17 +101,26 @@ export function scorePredictions(
   settings: ScoreSettings = {},
 ): Scores {
   const byId = new Map(items.map((item) => [item.id, item]));
-  const latest = new Map(predictions.map((prediction) => [predictionKey(prediction), prediction]));
   const score = hitScorer();
   const scored: Scored[] = [];
   const strangers: Prediction[] = [];
-  for (const prediction of latest.values()) {
-    const item = byId.get(prediction.itemId);
-    if (item === undefined || prediction.epoch >= (settings.epochs ?? Number.POSITIVE_INFINITY)) {
-      strangers.push(prediction);
-    } else scored.push({ item, prediction, cluster: item.groupId, values: score(item, prediction) });
+  let latest = 0;
+  let mostEpochs = 1;
+  for (const [itemId, byEpoch] of latestByItem(predictions)) {
+    const item = byId.get(itemId);
+    latest += byEpoch.size;
+    const known = item === undefined ? undefined : nothingYet(item);
+    for (const prediction of byEpoch.values()) {
+      if (known === undefined || prediction.epoch >= (settings.epochs ?? Number.POSITIVE_INFINITY)) {
+        strangers.push(prediction);
+      } else {
+        add(known, prediction, score(known.item, prediction));
+        mostEpochs = Math.max(mostEpochs, prediction.epoch + 1);
+      }
+    }
+    if (known !== undefined && known.count > 0) scored.push(known);
   }
-  const epochs = settings.epochs ?? scored.reduce((most, { prediction }) => Math.max(most, prediction.epoch + 1), 1);
+  const epochs = settings.epochs ?? mostEpochs;
   const groupBy = settings.groupBy ?? ((item: EvaluationItem) => item.subset);
   const bootstrap = { seed: settings.seed ?? 0, resamples: settings.resamples ?? DEFAULT_RESAMPLES };
   const scoresOf = (those: readonly Scored[], of: readonly EvaluationItem[]): GroupScores =>
@@ -122,21 +133,45 @@ export function scorePredictions(
     groups.set(name, group);
   }
   for (const one of scored) groups.get(groupBy(one.item))?.scored.push(one);
-  const made = scored.map(({ prediction }) => prediction);
+  const made = scored.flatMap((one) => one.predictions);
   return {
     ...scoresOf(scored, items),
     epochs,
-    missing: items.length * epochs - scored.length,
+    missing: items.length * epochs - made.length,
     unknown: {
       count: strangers.length,
       ids: [...new Set(strangers.map((stranger) => stranger.itemId))].sort().slice(0, NAMED_IDS),
     },
-    superseded: predictions.length - latest.size,
+    superseded: predictions.length - latest,
     byGroup: Object.fromEntries([...groups].map(([name, group]) => [name, scoresOf(group.scored, group.items)])),
     parsePaths: countBy(made, (p) => p.parsePath),
     parseFailureReasons: countBy(made, (p) => p.parseFailure),
     cut: made.filter((p) => p.cut !== undefined).length,
   };
+}
+
+const nothingYet = (item: EvaluationItem): Scored => ({
+  item,
+  predictions: [],
+  cluster: item.groupId,
+  values: Array.from({ length: PARSE_FAILED + 1 }, () => 0),
+  count: 0,
+});
+
+function add(to: Scored, prediction: Prediction, hits: Hits): void {
+  to.predictions.push(prediction);
+  to.count++;
+  for (let c = 0; c < hits.length; c++) to.values[c] = (to.values[c] ?? 0) + (hits[c] ?? 0);
+}
+
+/** By item and epoch; maps in maps, because joining each pair into a key takes longer than all else here. */
+function latestByItem(predictions: readonly Prediction[]): Map<string, Map<number, Prediction>> {
+  const latest = new Map<string, Map<number, Prediction>>();
+  for (const prediction of predictions) {
+    const byEpoch = latest.get(prediction.itemId) ?? new Map<number, Prediction>();
+    latest.set(prediction.itemId, byEpoch.set(prediction.epoch, prediction));
+  }
+  return latest;
 }
 
 function groupScores(
@@ -146,14 +181,14 @@ function groupScores(
   bootstrap: BootstrapSettings,
   prices: Prices | undefined,
 ): GroupScores {
-  const made = scored.map(({ prediction }) => prediction);
+  const made = scored.flatMap((one) => one.predictions);
   const late = scored.filter(({ item }) => item.label.step >= LATE_STEP);
   const all = cells(scored, PARSE_FAILED + 1, epochs, bootstrap);
   // Step and agent, the first two columns.
   const lateCells = cells(late, 2, epochs, bootstrap);
   const named = (name: (typeof MEASURES)[number]): Cell => all[MEASURES.indexOf(name)] ?? NOTHING;
   return {
-    items: new Set(scored.map(({ item }) => item.id)).size,
+    items: scored.length,
     planned,
     strict: {
       agent: named("agent"),
@@ -176,7 +211,7 @@ const NOTHING: Cell = { hits: 0, n: 0, value: null, wilson: null, clustered: nul
 
 /** A cell for each of the first so many columns of `Hits`, over the same predictions. */
 function cells(scored: readonly Scored[], columns: number, epochs: number, bootstrap: BootstrapSettings): Cell[] {
-  const n = scored.length;
+  const n = scored.reduce((total, { count }) => total + count, 0);
   if (n === 0) return Array.from({ length: columns }, () => NOTHING);
   const hits = Array.from({ length: columns }, () => 0);
   for (const { values } of scored) {

@@ -1,4 +1,4 @@
-import { sameAgent, stripRemark } from "../trajectory/agent-name.ts";
+import { normalizeAgent, stripRemark } from "../trajectory/agent-name.ts";
 import { type Step, TRAJECTORY_SCHEMA_VERSION, type Trajectory } from "../trajectory/schema.ts";
 
 /** A step as a method sees it: who did what. Tape positions, usage, times and source fields could betray an injection. */
@@ -86,11 +86,23 @@ export function viewAsTrajectory(view: MethodView): Trajectory {
   };
 }
 
+const agents = new WeakMap<object, readonly string[]>();
+
 /** The agents of a run in order of their first turn, as that turn writes them, without remarks in parentheses. */
-export function agentsOf(view: { readonly steps: readonly { readonly agent: string }[] }): string[] {
-  const agents: string[] = [];
-  for (const { agent } of view.steps) {
-    if (!agents.some((known) => sameAgent(known, agent))) agents.push(stripRemark(agent));
+export function agentsOf(view: { readonly steps: readonly { readonly agent: string }[] }): readonly string[] {
+  const known = agents.get(view.steps) ?? firstTurns(view.steps);
+  agents.set(view.steps, known);
+  return known;
+}
+
+function firstTurns(steps: readonly { readonly agent: string }[]): string[] {
+  const seen = new Set<string>();
+  const names = new Map<string, string>();
+  for (const { agent } of steps) {
+    if (seen.has(agent)) continue;
+    seen.add(agent);
+    const name = normalizeAgent(agent);
+    if (!names.has(name)) names.set(name, stripRemark(agent));
   }
-  return agents;
+  return [...names.values()];
 }

@@ -2,6 +2,7 @@ import { RootstepError } from "../errors.ts";
 import type { Usage } from "../trajectory/schema.ts";
 import type { ChatModel, ChatRequest } from "./chat-model.ts";
 import { untilInterrupted } from "./clock.ts";
+import { messagesJson } from "./message-json.ts";
 
 /** Money per million tokens, in whatever currency the cap is given in. */
 export interface Prices {
@@ -130,8 +131,8 @@ const money = (amount: number): string => String(Number(amount.toPrecision(4)));
  */
 export function promptTokensAtMost(request: ChatRequest): number {
   const { messages, tools = [], responseFormat } = request;
-  const bytes = Buffer.byteLength(JSON.stringify([messages, tools, responseFormat ?? null]), "utf8");
-  return bytes + 32 * messages.length + (tools.length > 0 ? 512 : 0) + 64;
+  const bytes = Buffer.byteLength(JSON.stringify([tools, responseFormat ?? null]), "utf8");
+  return messagesJson(messages).byteLength + bytes + 32 * messages.length + (tools.length > 0 ? 512 : 0) + 64;
 }
 
 /** Failures before the model began to write: no server bills them. */
@@ -169,14 +170,15 @@ export function withBudget(
   }
   const costOf = (usage: Usage): number | undefined =>
     prices && (usage.promptTokens * prices.prompt + usage.completionTokens * prices.completion) / 1e6;
+  const costAtMost = (request: ChatRequest): number | undefined => {
+    if (prices === undefined) return undefined;
+    const completionTokens = request.maxTokens ?? budget.options.assumedCompletionTokens ?? 8192;
+    return costOf({ promptTokens: promptTokensAtMost(request), completionTokens });
+  };
   return {
     id: model.id,
     async complete(request, options) {
-      const atMost = {
-        promptTokens: promptTokensAtMost(request),
-        completionTokens: request.maxTokens ?? budget.options.assumedCompletionTokens ?? 8192,
-      };
-      const reservation = await budget.reserve(costOf(atMost), options?.signal);
+      const reservation = await budget.reserve(costAtMost(request), options?.signal);
       try {
         const response = await model.complete(request, options);
         reservation.settle({ cost: response.usage && costOf(response.usage), usage: response.usage });

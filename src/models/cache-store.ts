@@ -1,6 +1,7 @@
-import { type FileHandle, mkdir, open, readFile } from "node:fs/promises";
+import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
+import { appendLines } from "../append-lines.ts";
 import { RootstepError } from "../errors.ts";
 import { usageSchema } from "../trajectory/schema.ts";
 import type { ChatResponse } from "./chat-model.ts";
@@ -54,12 +55,13 @@ export interface FileStore extends CacheStore {
 }
 
 /**
- * Answers in a JSON Lines file, read once on opening, appended to and flushed to disk record by record. One process at a
- * time writes to it.
+ * Answers in a JSON Lines file, read once on opening and appended to; answers that come at the same time are one write. What
+ * was set survives the death of the process; a power cut may take what the system had not yet written to the disk, and is
+ * asked again. One process at a time writes to it.
  * @throws RootstepError FILE_UNREADABLE; RUN_CORRUPT naming the line where one before the last is no record
  */
 export async function openFileStore(path: string): Promise<FileStore> {
-  const { handle, bytes } = await openForAppend(path);
+  const { descriptor, bytes } = openForAppend(path);
   const answers = new Map<string, ChatResponse>();
   const end = bytes.lastIndexOf(0x0a) + 1;
   const tornBytes = bytes.byteLength - end;
@@ -73,21 +75,13 @@ export async function openFileStore(path: string): Promise<FileStore> {
         answers.set(record.key, record.response);
       });
     // Without this, the next record would be glued to the torn one.
-    if (tornBytes > 0) await handle.truncate(end);
+    if (tornBytes > 0) ftruncateSync(descriptor, end);
   } catch (error) {
-    await handle.close();
+    closeSync(descriptor);
     throw error instanceof RootstepError ? error : unreadable(path, error);
   }
 
-  let lastWrite: Promise<void> = Promise.resolve();
-  const append = async (line: string): Promise<void> => {
-    try {
-      await handle.appendFile(line, "utf8");
-      await handle.datasync();
-    } catch (error) {
-      throw unreadable(path, error);
-    }
-  };
+  const lines = appendLines(descriptor, end, (cause) => unreadable(path, cause));
   return {
     tornBytes,
     get size() {
@@ -97,23 +91,17 @@ export async function openFileStore(path: string): Promise<FileStore> {
     async set(record) {
       if (answers.has(record.key)) return;
       answers.set(record.key, record.response);
-      const write = lastWrite.then(() => append(`${JSON.stringify(record)}\n`));
-      // One failed write must not fail those behind it; it is reported to its own caller.
-      lastWrite = write.catch(() => {});
-      await write;
+      await lines.appendSoon(JSON.stringify(record));
     },
-    async close() {
-      await lastWrite;
-      await handle.close();
-    },
+    close: async () => lines.close(),
   };
 }
 
-async function openForAppend(path: string): Promise<{ handle: FileHandle; bytes: Buffer }> {
+function openForAppend(path: string): { descriptor: number; bytes: Buffer } {
   try {
-    await mkdir(dirname(path), { recursive: true });
-    const handle = await open(path, "a", 0o600); // prompts and answers are the owner's alone
-    return { handle, bytes: await readFile(path) };
+    mkdirSync(dirname(path), { recursive: true });
+    closeSync(openSync(path, "a", 0o600)); // prompts and answers are the owner's alone
+    return { descriptor: openSync(path, "r+"), bytes: readFileSync(path) };
   } catch (error) {
     throw unreadable(path, error);
   }

@@ -1,8 +1,10 @@
+import { createHash } from "node:crypto";
 import type { CacheStore } from "./cache-store.ts";
 import type { CallOptions, ChatModel, ChatRequest, ChatResponse } from "./chat-model.ts";
 import { throwIfInterrupted, untilInterrupted } from "./clock.ts";
-import { contentKey } from "./content-key.ts";
+import { canonicalJson } from "./content-key.ts";
 import { emitWhole } from "./emit-whole.ts";
+import { messagesJson } from "./message-json.ts";
 
 export interface CacheCounts {
   /** Answered from the store. */
@@ -17,15 +19,30 @@ export interface CachedModel extends ChatModel {
   counts(): CacheCounts;
 }
 
-/** The address of an answer: what was asked of whom, and for the how-manieth time on purpose. */
+/**
+ * The address of an answer: what was asked of whom, and for the how-manieth time on purpose. SHA-256 of the canonical JSON of
+ * `{ epoch, model, request }`, put together so that the messages are not quoted again.
+ */
 export function cacheKey(model: string, request: ChatRequest, epoch = 0): string {
-  return contentKey({ model, request, epoch });
+  const { messages, ...rest } = request;
+  const parameters = Object.entries(rest).filter(([, value]) => value !== undefined);
+  const fields = (those: typeof parameters): string[] =>
+    those.map(([name, value]) => `${JSON.stringify(name)}:${canonicalJson(value)}`).sort();
+  const before = fields(parameters.filter(([name]) => name < "messages"));
+  const after = fields(parameters.filter(([name]) => name > "messages"));
+  const head = `{"epoch":${canonicalJson(epoch)},"model":${JSON.stringify(model)},"request":{`;
+  return createHash("sha256")
+    .update(`${head}${[...before, '"messages":'].join(",")}`, "utf8")
+    .update(messagesJson(messages))
+    .update(`${after.map((field) => `,${field}`).join("")}}}`, "utf8")
+    .digest("hex");
 }
 
 interface Flight {
   readonly landing: Promise<{ readonly response: ChatResponse; readonly kept: boolean }>;
   readonly abort: AbortController;
   callers: number;
+  landed: boolean;
 }
 
 /**
@@ -56,11 +73,17 @@ export function withCache(model: ChatModel, store: CacheStore): CachedModel {
       const key = cacheKey(model.id, request, options.epoch);
       const running = flights.get(key);
       const abort = running?.abort ?? new AbortController();
-      const flight = running ?? { landing: lookUpOrAsk(key, request, options, abort.signal), abort, callers: 0 };
+      const flight = running ?? {
+        landing: lookUpOrAsk(key, request, options, abort.signal),
+        abort,
+        callers: 0,
+        landed: false,
+      };
       flights.set(key, flight);
       flight.callers += 1;
       try {
         const { response, kept } = await untilInterrupted(flight.landing, signal, model.id);
+        flight.landed = true;
         if (kept) hits += 1;
         else if (running !== undefined) joined += 1;
         if (kept || running !== undefined) emitWhole(response, onDelta);
@@ -69,7 +92,7 @@ export function withCache(model: ChatModel, store: CacheStore): CachedModel {
         flight.callers -= 1;
         if (flight.callers === 0) {
           if (flights.get(key) === flight) flights.delete(key);
-          abort.abort(); // ends the call where every caller left; after the landing it does nothing
+          if (!flight.landed) abort.abort(); // every caller left
         }
       }
     },

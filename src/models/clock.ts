@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import { RootstepError } from "../errors.ts";
 
 /** Time as a parameter: waits and windows are tested with a clock that does not run by itself. */
@@ -20,6 +19,9 @@ export function throwIfInterrupted(signal: AbortSignal | undefined, where?: stri
   if (signal?.aborted) throw interruption(signal, where);
 }
 
+/** Who waits for each signal: one listener of Node's per signal, however many calls of a run share it. */
+const waitingFor = new WeakMap<AbortSignal, Set<() => void>>();
+
 /** Calls the listener once when the signal aborts (at once where it has). @returns what takes the listener off again */
 export function onInterruption(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (signal === undefined) return () => {};
@@ -27,10 +29,21 @@ export function onInterruption(signal: AbortSignal | undefined, listener: () => 
     listener();
     return () => {};
   }
-  // One signal serves every call of a run at once; Node takes more than ten listeners for a leak.
-  setMaxListeners(0, signal);
-  signal.addEventListener("abort", listener, { once: true });
-  return () => signal.removeEventListener("abort", listener);
+  const waiting = waitingFor.get(signal) ?? listen(signal);
+  // Its own function, so that one listener given twice is called and taken off twice.
+  const entry = (): void => listener();
+  waiting.add(entry);
+  return () => void waiting.delete(entry);
+}
+
+function listen(signal: AbortSignal): Set<() => void> {
+  const waiting = new Set<() => void>();
+  waitingFor.set(signal, waiting);
+  signal.addEventListener("abort", () => {
+    for (const entry of waiting) entry();
+    waiting.clear();
+  });
+  return waiting;
 }
 
 /** The promise, or INTERRUPTED as soon as the signal aborts; what the promise does afterwards is nobody's concern. */

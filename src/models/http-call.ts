@@ -1,6 +1,7 @@
-import { Agent, type Dispatcher, request as sendRequest } from "undici";
+import { Agent, type Dispatcher } from "undici";
 import { RootstepError } from "../errors.ts";
 import { type Clock, interruption, onInterruption, systemClock, throwIfInterrupted } from "./clock.ts";
+import { type Exchange, type ExchangeRequest, startExchange } from "./http-exchange.ts";
 import type { Secret } from "./key.ts";
 import { looksLikeHtml, networkError, quote, retryAfterMs, statusError } from "./server-failures.ts";
 import { publicUrl } from "./server-url.ts";
@@ -54,7 +55,7 @@ export interface HttpAnswer {
 /** One model call: its time limits, its interruption, and what its failures mean. */
 export interface HttpCall {
   /** @throws RootstepError for every status outside 200–299, and for redirects */
-  send(url: URL, request: { method: string; headers: Record<string, string>; body?: string }): Promise<HttpAnswer>;
+  send(url: URL, request: ExchangeRequest): Promise<HttpAnswer>;
   /** The catalogue error for anything thrown while the call ran. */
   explain(error: unknown): RootstepError;
   /** Ends the timers and lets go of the connection. */
@@ -71,15 +72,24 @@ export function agentFor(timeouts: Timeouts): Agent {
 export function openHttpCall(options: HttpCallOptions): HttpCall {
   const { secrets, timeouts, signal, clock = systemClock, largestBody = LARGEST_BODY } = options;
   throwIfInterrupted(signal, options.where);
-  const abort = new AbortController();
   let where = options.where;
   let answered = false;
-  let reader: AsyncIterator<Uint8Array> | undefined;
+  let exchange: Exchange | undefined;
+  /** What ended the call before its answer did: a time limit. */
+  let stopped: RootstepError | undefined;
 
+  const stop = (reason: RootstepError): void => {
+    stopped ??= reason;
+    exchange?.abort(stopped);
+  };
   const limit = (ms: number, name: string): NodeJS.Timeout =>
     setTimeout(() => {
-      const what = `The model server exceeded the time limit ${name} (${ms} ms)`;
-      abort.abort(new RootstepError("MODEL_TIMEOUT", { what, where }));
+      stop(
+        new RootstepError("MODEL_TIMEOUT", {
+          what: `The model server exceeded the time limit ${name} (${ms} ms)`,
+          where,
+        }),
+      );
     }, ms);
   const total = limit(timeouts.totalMs, "totalMs");
   let phase: NodeJS.Timeout | undefined;
@@ -87,37 +97,34 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
     clearTimeout(phase);
     phase = limit(ms, name);
   };
-  const stopListening = onInterruption(signal, () => abort.abort());
+  const stopListening = onInterruption(signal, () => {
+    if (signal !== undefined) stop(interruption(signal, where));
+  });
 
-  async function* read({ statusCode, body }: Dispatcher.ResponseData, most: number): AsyncGenerator<Uint8Array> {
-    // Read step by step: leaving a `for await` would drop the connection with the rest of the body.
-    const bodyReader: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
-    reader = bodyReader;
+  async function* read(from: Exchange, status: number, most: number): AsyncGenerator<Uint8Array> {
     let size = 0;
-    for (;;) {
-      const piece = await bodyReader.next();
-      if (piece.done === true) break;
+    for (let piece = await from.next(); piece !== undefined; piece = await from.next()) {
       startPhase(timeouts.idleMs, "idleMs");
-      size += piece.value.byteLength;
+      size += piece.byteLength;
       if (size > most) {
         const what = `The model server's answer is larger than ${most} bytes`;
         throw new RootstepError("MODEL_BAD_BODY", { what, where, retryable: false });
       }
-      yield piece.value;
+      yield piece;
     }
     clearTimeout(phase);
     if (size === 0) {
-      const what = `The model server answered HTTP ${statusCode} with an empty body`;
+      const what = `The model server answered HTTP ${status} with an empty body`;
       throw new RootstepError("MODEL_BAD_BODY", { what, where });
     }
   }
 
   /** As much of the error's body as comes; the status alone says enough if none does. */
-  async function errorBody(response: Dispatcher.ResponseData): Promise<string> {
+  async function errorBody(from: Exchange, status: number): Promise<string> {
     let text = "";
     const decoder = new TextDecoder();
     try {
-      for await (const chunk of read(response, LARGEST_ERROR_BODY)) text += decoder.decode(chunk, { stream: true });
+      for await (const chunk of read(from, status, LARGEST_ERROR_BODY)) text += decoder.decode(chunk, { stream: true });
     } catch (error) {
       if (signal?.aborted) throw error;
     }
@@ -132,19 +139,18 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
       where = publicUrl(url);
       answered = false;
       startPhase(timeouts.firstByteMs, "firstByteMs");
-      // `request`, not `fetch`: it takes less processor time per call. It follows no redirect, which would carry prompt and key
-      // to an address nobody named, and unpacks nothing, so nothing packed is asked for.
-      const response = await sendRequest(url, {
-        method: request.method,
+      // Follows no redirect, which would carry prompt and key to an address nobody named, and unpacks nothing, so nothing
+      // packed is asked for.
+      const sent = startExchange(options.dispatcher, url, {
+        ...request,
         headers: { ...request.headers, "accept-encoding": "identity" },
-        ...(request.body === undefined ? {} : { body: request.body }),
-        dispatcher: options.dispatcher,
-        signal: abort.signal,
       });
+      exchange = sent;
+      if (stopped !== undefined) sent.abort(stopped);
+      const { status, headers } = await sent.head;
       answered = true;
-      const status = response.statusCode;
       const header = (name: string): string | null => {
-        const value = response.headers[name];
+        const value = headers[name];
         return (Array.isArray(value) ? value[0] : value) ?? null;
       };
       if (status >= 300 && status < 400) {
@@ -158,7 +164,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
         });
       }
       if (status < 200 || status >= 300) {
-        const failed = { status, body: await errorBody(response), retryAfterMs: retryAfterMs(header, clock.now()) };
+        const failed = { status, body: await errorBody(sent, status), retryAfterMs: retryAfterMs(header, clock.now()) };
         throw statusError(failed, { where, secrets });
       }
       const packing = header("content-encoding") ?? "identity";
@@ -170,24 +176,26 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
           retryable: false,
         });
       }
-      return { status, contentType: header("content-type") ?? "", chunks: read(response, largestBody) };
+      return { status, contentType: header("content-type") ?? "", chunks: read(sent, status, largestBody) };
     },
     explain(error) {
       if (signal?.aborted) return interruption(signal, where);
       if (error instanceof RootstepError) return error;
-      if (abort.signal.aborted && abort.signal.reason instanceof RootstepError) return abort.signal.reason;
+      if (stopped !== undefined) return stopped;
       return networkError(error, answered, { where, secrets });
     },
     async close() {
       stopListening();
       clearTimeout(phase);
       clearTimeout(total);
-      if (reader === undefined) abort.abort();
-      if (reader === undefined || abort.signal.aborted) return;
+      if (exchange === undefined || exchange.over) return;
+      const givenUp = new RootstepError("INTERRUPTED", { what: "The call is closed", where });
+      if (!answered) return exchange.abort(givenUp);
       // A body read to its end frees the connection for the next call; one that goes on and on is dropped.
-      const drop = setTimeout(() => abort.abort(), LINGER_MS);
+      const { abort, next } = exchange;
+      const drop = setTimeout(() => abort(givenUp), LINGER_MS);
       try {
-        while ((await reader.next()).done !== true);
+        while ((await next()) !== undefined);
       } catch {
         // The answer is complete or the call has failed already: how its connection ends changes neither.
       } finally {
@@ -197,12 +205,14 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
   };
 }
 
+const decoder = new TextDecoder();
+
 /** The whole body as text. */
 export async function textOf(answer: HttpAnswer): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of answer.chunks) text += decoder.decode(chunk, { stream: true });
-  return text + decoder.decode();
+  const pieces: Uint8Array[] = [];
+  for await (const piece of answer.chunks) pieces.push(piece);
+  const [first] = pieces;
+  return decoder.decode(pieces.length === 1 ? first : Buffer.concat(pieces));
 }
 
 /**

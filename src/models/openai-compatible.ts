@@ -5,7 +5,7 @@ import { agentFor, DEFAULT_TIMEOUTS, jsonOf, openHttpCall, type Timeouts } from 
 import type { Secret } from "./key.ts";
 import { readCompletion, readCompletionStream } from "./read-completion.ts";
 import { parseServerUrl, publicUrl, secretsOfUrl, withPath } from "./server-url.ts";
-import { extraBodySuffix, toWireRequest, type WireOptions } from "./wire.ts";
+import { extraBodySuffix, type WireOptions, wireBody } from "./wire.ts";
 
 export interface OpenAICompatibleOptions {
   /** Where the API begins, `/chat/completions` not included: `http://127.0.0.1:8000/v1`. */
@@ -37,12 +37,13 @@ export function openAICompatible(options: OpenAICompatibleOptions): ChatModel {
   const dispatcher = options.dispatcher ?? agentFor(timeouts);
   const secrets = [...(options.apiKey === undefined ? [] : [options.apiKey]), ...secretsOfUrl(base)];
   const stream = options.stream ?? true;
+  const place = { where: publicUrl(url), secrets };
+  const wire = { ...options, stream };
 
   return {
     id: `openai-compatible:${publicUrl(base)}#${options.model}${extraBodySuffix(options.extraBody)}`,
     async complete(request: ChatRequest, callOptions: CallOptions = {}): Promise<ChatResponse> {
       const { clock, largestBody } = options;
-      const place = { where: publicUrl(url), secrets };
       const call = openHttpCall({ ...place, timeouts, dispatcher, signal: callOptions.signal, clock, largestBody });
       try {
         const answer = await call.send(url, {
@@ -52,7 +53,7 @@ export function openAICompatible(options: OpenAICompatibleOptions): ChatModel {
             accept: stream ? "text/event-stream, application/json" : "application/json",
             ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey.reveal()}` }),
           },
-          body: JSON.stringify(toWireRequest(request, { ...options, stream })),
+          body: wireBody(request, wire),
         });
         // Some servers ignore `stream`: what came decides how it is read.
         if (answer.contentType.includes("text/event-stream")) {

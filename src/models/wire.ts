@@ -3,6 +3,7 @@ import { RootstepError } from "../errors.ts";
 import type { Usage } from "../trajectory/schema.ts";
 import type { ChatMessage, ChatRequest, ChatResponse } from "./chat-model.ts";
 import { contentKey } from "./content-key.ts";
+import { isPlain, withMessages } from "./message-json.ts";
 
 /*
  * The OpenAI chat-completions wire format. What we send is exact; what comes back is read leniently, because servers
@@ -36,6 +37,15 @@ export function toWireRequest(request: ChatRequest, options: WireOptions) {
     ...(options.stream ? { stream_options: { include_usage: true } } : {}),
     ...options.extraBody,
   };
+}
+
+/** `toWireRequest` as UTF-8 JSON. Plain messages look the same on the wire as in the cache key and are not quoted again. */
+export function wireBody(request: ChatRequest, options: WireOptions): Buffer {
+  if (!request.messages.every(isPlain) || options.extraBody?.messages !== undefined) {
+    return Buffer.from(JSON.stringify(toWireRequest(request, options)), "utf8");
+  }
+  const { messages: _, ...rest } = toWireRequest({ ...request, messages: [] }, options);
+  return withMessages(JSON.stringify(rest), request.messages);
 }
 
 /** Fields outside the request change answers too, so they are part of the model's id, and so of cache keys. */

@@ -51,16 +51,16 @@ function sharesTable(
   ].join("\n");
 }
 
-/** Published rows of the methods compared, and the best one of each column. */
+/** Published rows of the methods compared, the best one of each column, and what is no method: human agreement. */
 function nearest(group: ComparedGroup, published: readonly ComparedRow[]): ComparedRow[] {
   const methods = new Set(rowsOf(group, "measured").map((row) => row.method));
   const best = FIRST.flatMap((id) => {
-    const valued = published.filter((row) => (row.cells[id]?.value ?? null) !== null);
+    const valued = published.filter((row) => row.method !== null && (row.cells[id]?.value ?? null) !== null);
     return valued.length === 0
       ? []
       : [valued.reduce((a, b) => ((b.cells[id]?.value ?? 0) > (a.cells[id]?.value ?? 0) ? b : a))];
   });
-  return published.filter((row) => methods.has(row.method) || best.includes(row));
+  return published.filter((row) => row.method === null || methods.has(row.method) || best.includes(row));
 }
 
 function rowName(row: ComparedRow, sources: readonly string[]): string {

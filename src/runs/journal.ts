@@ -1,20 +1,24 @@
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { existsSync, ftruncateSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import type { z } from "zod";
+import { appendLines } from "../append-lines.ts";
 import { RootstepError } from "../errors.ts";
 
 /**
  * An append-only JSONL file that survives SIGKILL at any moment.
  *
- * Each record is one `write` of one line, so that at most the last line can be torn; opening truncates a torn tail and
- * says so in `repaired`. A broken line in the middle is damage that no crash of ours makes: RUN_CORRUPT.
+ * Records are written as whole lines, one after the other, so that at most the last line can be torn; opening truncates a
+ * torn tail and says so in `repaired`. A broken line in the middle is damage that no crash of ours makes: RUN_CORRUPT.
  */
 export interface Journal<T> {
   /** Records found when the journal was opened, in file order. */
   readonly existing: readonly T[];
   /** Bytes of a torn last line that were cut off on opening; 0 if none. */
   readonly repaired: number;
+  /** The record is written when it returns. @throws RootstepError FILE_UNREADABLE */
   append(record: T): void;
+  /** The record is written when it resolves, by one write with others that come at the same time. @throws as `append` */
+  appendSoon(record: T): Promise<void>;
   close(): void;
 }
 
@@ -25,23 +29,17 @@ export function openJournal<T>(file: string, schema: z.ZodType<T>): Journal<T> {
   const existing = parseLines(file, bytes.subarray(0, intact).toString("utf8"), schema);
   const descriptor = openSync(file, existsSync(file) ? "r+" : "w+");
   if (intact < bytes.length) ftruncateSync(descriptor, intact);
-  let position = intact;
+  const lines = appendLines(
+    descriptor,
+    intact,
+    (cause) => new RootstepError("FILE_UNREADABLE", { what: "could not append a record", where: file, cause }),
+  );
   return {
     existing,
     repaired: bytes.length - intact,
-    append(record) {
-      const line = Buffer.from(`${JSON.stringify(record)}\n`, "utf8");
-      try {
-        writeSync(descriptor, line, 0, line.length, position);
-      } catch (cause) {
-        throw new RootstepError("FILE_UNREADABLE", { what: "could not append a record", where: file, cause });
-      }
-      position += line.length;
-    },
-    close() {
-      fsyncSync(descriptor);
-      closeSync(descriptor);
-    },
+    append: (record) => lines.append(JSON.stringify(record)),
+    appendSoon: (record) => lines.appendSoon(JSON.stringify(record)),
+    close: () => lines.close(),
   };
 }
 

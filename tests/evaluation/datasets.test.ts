@@ -77,6 +77,14 @@ describe("loadTrajectoryFiles", () => {
     expect(items.map((item) => item.id)).toEqual(["a", "c"]);
     expect(problems).toMatchObject([{ kind: "bad-record", dropped: true }]);
   });
+
+  it("names the setting of an evaluation in what to do about a bad record", async () => {
+    const path = await file("hint.jsonl", [trajectory]);
+    await writeFile(path, `${await readFile(path, "utf8")}{"schemaVersion": 1, "id": 3}\n`);
+    await expect(loadTrajectoryFiles([path])).rejects.toMatchObject({
+      hint: expect.stringContaining("--data.skip-bad"),
+    });
+  });
 });
 
 describe("loadWhoAndWhen", () => {
@@ -92,6 +100,25 @@ describe("loadWhoAndWhen", () => {
     expect(name).toBe("Who&When all (clean)");
     expect(items.map((item) => item.id)).toEqual(["algorithm-generated/1"]);
     expect(problems).toMatchObject([{ kind: "label-not-speaker", dropped: true }]);
+  });
+
+  it("counts a copied file once and says so; one history under two labels stays two logs", async () => {
+    const dir = join(folder, "copies");
+    const original = (name: string): string => shippedPath("data", "who_and_when", "Algorithm-Generated", name);
+    const put = (from: string, to: string) => cp(original(from), join(dir, "Algorithm-Generated", to));
+    // Logs 22 and 51 share one history under different labels.
+    for (const name of ["1.json", "22.json", "51.json"]) await put(name, name);
+    await put("1.json", "99.json");
+    const { items, problems } = await loadWhoAndWhen({ dir });
+    expect(items.map((item) => item.id)).toEqual([1, 22, 51].map((n) => `algorithm-generated/${n}`));
+    expect(problems).toEqual([
+      {
+        kind: "duplicate",
+        dropped: true,
+        where: join(dir, "Algorithm-Generated", "99.json"),
+        message: "algorithm-generated/99 is the same log with the same label as algorithm-generated/1",
+      },
+    ]);
   });
 
   it("says so when the folder is missing", async () => {

@@ -53,6 +53,34 @@ describe("evaluate", () => {
     expect(order).not.toEqual(serial.predictions.map((p) => p.itemId + p.epoch));
   });
 
+  it("asks of each epoch with the very same messages, and makes a log's view once", async () => {
+    const model = captureModel(() => answer);
+    await start({ context: { model, seed: 1 }, epochs: 3, concurrency: 2 });
+    const arrays = new Set(model.requests.map(({ request }) => request.messages));
+    expect(model.requests).toHaveLength(18);
+    expect(arrays.size).toBe(6);
+    const again = captureModel(() => answer);
+    await start({ context: { model: again, seed: 1 }, withReference: true });
+    expect(again.requests.some(({ request }) => arrays.has(request.messages))).toBe(false);
+  });
+
+  it("begins no further log than told while a prediction is not yet kept", async () => {
+    const model = captureModel(() => answer);
+    const keep: (() => void)[] = [];
+    const going = start({
+      context: { model, seed: 1 },
+      concurrency: 2,
+      onPrediction: () => new Promise((resolve) => keep.push(resolve)),
+    });
+    for (let n = 0; n < 10; n++) await settle();
+    expect([model.requests.length, keep.length]).toEqual([2, 2]);
+    while (keep.length > 0) {
+      keep.pop()?.();
+      for (let n = 0; n < 10; n++) await settle();
+    }
+    expect((await going).predictions).toHaveLength(6);
+  });
+
   it("has no more calls under way than told", async () => {
     let under = 0;
     let most = 0;

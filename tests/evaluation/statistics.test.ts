@@ -127,6 +127,22 @@ describe("several columns at once", () => {
     );
   });
 
+  it("is the same for rows and for their sums by cluster", () => {
+    const row = fc.record({ cluster: fc.constantFrom("a", "b", "c"), values: fc.tuple(fc.nat(1), fc.nat(9)) });
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 40 }), fc.nat(), (rows, seed) => {
+        const summed = [...new Set(rows.map(({ cluster }) => cluster))].map((cluster) => {
+          const those = rows.filter((one) => one.cluster === cluster);
+          const sum = (column: 0 | 1): number => those.reduce((total, { values }) => total + values[column], 0);
+          return { cluster, values: [sum(0), sum(1)], count: those.length };
+        });
+        const settings = { seed, resamples: 50 };
+        expect(clusteredMeans(summed, 2, settings)).toEqual(clusteredMeans(rows, 2, settings));
+      }),
+      { numRuns: 50 },
+    );
+  });
+
   it("has no mean of no rows", () => {
     expect(() => clusteredMeans([], 2, { seed: 1 })).toThrow(RangeError);
   });

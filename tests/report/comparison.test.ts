@@ -143,6 +143,19 @@ describe("the terminal's tables", () => {
     expect(text).toMatch(/\d+ more published rows/u);
   });
 
+  it("show what people agree on where that is known, with its n and its source, beside the published results only", () => {
+    const [generated, crafted] = text.split("Hand-Crafted: percent");
+    expect(generated).not.toContain("human agreement");
+    // 16 and 27 of 44 logs.
+    const human = crafted!.split("\n").find((one) => one.includes("published: human agreement ["))!;
+    expect(human).toContain("36.36 n=44");
+    expect(human).toContain("61.36 n=44");
+    expect(crafted).toMatch(/\[\d+\] a second team's labels of 44 logs/u);
+    expect(comparisonMarkdown(comparison)).toContain("value from a later overview; two teams of people, no method");
+    const without = compareRuns([run("a", 1)], { seed: 1, resamples: 20, benchmark: items });
+    expect(comparisonText(without)).not.toContain("human agreement");
+  });
+
   it("name the run that the others are compared with", () => {
     expect(ag!.baseline).toBe(HOSTILE);
     expect(text).toContain("difference to");

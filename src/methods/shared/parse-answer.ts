@@ -32,8 +32,12 @@ export function parseAnswer(output: string, agents: readonly string[]): ParsedAn
   const candidates = answerCandidates(text);
   const last = candidates.findLast((c) => c.agent !== undefined && c.step !== undefined) ?? candidates.at(-1);
   if (last === undefined) return fromProse(text, agents);
-  const answers = new Set(candidates.map((c) => JSON.stringify([cleanAgent(c.agent, agents), readStep(c.step)]))).size;
+  const answers = candidates.length === 1 ? 1 : different(candidates, agents);
   return { ...complete(last, agents), ...(answers > 1 && { answers }) };
+}
+
+function different(candidates: readonly AnswerCandidate[], agents: readonly string[]): number {
+  return new Set(candidates.map(({ agent, step }) => JSON.stringify([cleanAgent(agent, agents), readStep(step)]))).size;
 }
 
 /** The agent alone, where no step was asked for: under its label, in an answer tag, or the only agent that prose names. */
@@ -87,6 +91,7 @@ function complete(candidate: AnswerCandidate, agents: readonly string[]): Parsed
 function cleanAgent(raw: string | undefined, agents: readonly string[]): string | null {
   const bare = (raw ?? "").replace(/^[\s*`"'“”]+|[\s*`"'“”]+$/gu, "");
   if (NOBODY.has(normalizeAgent(bare))) return null;
+  if (agents.includes(bare)) return bare;
   const known = agents.find((agent) => sameAgent(agent, bare) || sameAgent(agent, bare.replace(/[.,;:]+$/u, "")));
   return known ?? bare;
 }
