@@ -33,7 +33,7 @@ export interface Recording {
 export async function recordRun(setting: Setting, model: ChatModel, signal?: AbortSignal): Promise<Recording> {
   const recorder = createRecorder(model);
   const { answer } = await setting.system.run(setting.task, recorder.model, signal);
-  return { tape: recorder.tape(), outcome: setting.taskSet.check(setting.task, answer) };
+  return { tape: recorder.tape(), outcome: await setting.taskSet.check(setting.task, answer) };
 }
 
 export interface Rerun {
@@ -56,7 +56,8 @@ export async function rerun(
 ): Promise<Rerun> {
   const player = createPlayer({ tape, cut, live });
   const { answer } = await setting.system.run(setting.task, player.model, signal);
-  return { outcome: setting.taskSet.check(setting.task, answer), liveCalls: player.liveCalls, calls: player.calls() };
+  const outcome = await setting.taskSet.check(setting.task, answer);
+  return { outcome, liveCalls: player.liveCalls, calls: player.calls() };
 }
 
 /**
@@ -72,7 +73,7 @@ export async function identityFault(setting: Setting, recording: Recording): Pro
     return error instanceof Error ? error.message : String(error);
   }
   if (player.unplayed() > 0) return `the program made ${player.unplayed()} calls fewer than the tape holds`;
-  const outcome = setting.taskSet.check(setting.task, answer);
+  const outcome = await setting.taskSet.check(setting.task, answer);
   if (outcome.success === recording.outcome.success && outcome.answer === recording.outcome.answer) return undefined;
   return `the replay answered ${outcome.answer ?? "nothing"}, the recording ${recording.outcome.answer ?? "nothing"}`;
 }

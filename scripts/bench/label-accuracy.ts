@@ -2,7 +2,9 @@
  * Are the labels right, and what do they cost? Each search strategy on the same failed runs with a known decisive step.
  *
  * usage: npx tsx scripts/bench/label-accuracy.ts [--runs 60] [--seed 1] [--source made,simulator]
- *          [--regime slip,systematic] [--noise 0,0.1] [--length 8,20] [--strategies paper,exhaustive,bayes,bayes+prior]
+ *          [--task blackjack,hotpotqa,math-chains,mbppplus] [--regime slip,systematic] [--noise 0,0.1] [--length 8,20] [--strategies paper,exhaustive,bayes,bayes+prior]
+ *
+ * With `--task`, the failed runs are those of these task sets in place of `--source`'s, at the tasks' own lengths.
  *
  * A cell is a source × regime × noise × length. Accuracy: labels that name the true step, with 95% interval. Coverage:
  * runs with a label. Calls: live model calls, the analyzer's among them. `bayes+prior` starts from an attribution method
@@ -15,8 +17,9 @@ import { shareCell, textTable } from "../../src/report/table.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import { searchStrategyById } from "../../synth/search/registry.ts";
 import type { SearchSettings } from "../../synth/search/strategy.ts";
-import type { Cell, FailedRun } from "./failed-run.ts";
+import type { FailedRun } from "./failed-run.ts";
 import { madeRuns } from "./made-runs.ts";
+import { PLAYED, playerRuns } from "./player-runs.ts";
 import { simulatedRuns } from "./simulated-runs.ts";
 
 const { values: flags } = parseArgs({
@@ -24,6 +27,7 @@ const { values: flags } = parseArgs({
     runs: { type: "string", default: "60" },
     seed: { type: "string", default: "1" },
     source: { type: "string", default: "made,simulator" },
+    task: { type: "string" },
     regime: { type: "string", default: "slip,systematic" },
     noise: { type: "string", default: "0,0.1" },
     length: { type: "string", default: "8,20" },
@@ -37,7 +41,7 @@ const { values: flags } = parseArgs({
 const SOURCES = { made: madeRuns, simulator: simulatedRuns } as const;
 const seed = Number(flags.seed);
 const priorAccuracy = Number(flags["prior-accuracy"]);
-const settings: SearchSettings = synthConfigSchema.parse({}).search;
+const searchSettings: SearchSettings = synthConfigSchema.parse({}).search;
 const list = (flag: string): string[] => flag.split(",");
 
 /** What a strategy made of the runs of a cell. */
@@ -53,7 +57,7 @@ const NOTHING: Score = { runs: 0, labels: 0, right: 0, liveCalls: 0 };
 async function tried(strategy: string, run: FailedRun, cell: string): Promise<Score> {
   const experiment = run.open();
   const prior = strategy.endsWith("+prior") ? priorFor(run, cell) : undefined;
-  const result = await searchStrategyById(strategy.replace("+prior", "")).search(experiment, settings, prior);
+  const result = await searchStrategyById(strategy.replace("+prior", "")).search(experiment, searchSettings, prior);
   const isLabel = result.verdict === "earliest-confirmed" || result.verdict === "first-flip";
   const isRight = isLabel && result.step === run.truth;
   if (flags["show-wrong"] && isLabel && !isRight && strategy !== "paper") {
@@ -75,11 +79,10 @@ function priorFor({ id, truth, length }: FailedRun, cell: string): number[] {
   return Array.from({ length }, (_, step) => (step === named ? priorAccuracy : (1 - priorAccuracy) / (length - 1)));
 }
 
-async function measure(source: keyof typeof SOURCES, cell: Cell): Promise<void> {
-  const title = `${source}: ${cell.regime}, ${100 * cell.noise}% noise, T ${source === "made" ? "=" : "≈"} ${cell.length}, seed ${seed}`;
+async function measure(title: string, failedRuns: AsyncIterable<FailedRun> | Iterable<FailedRun>): Promise<void> {
   const scores = new Map(list(flags.strategies).map((strategy) => [strategy, NOTHING]));
   let runs = 0;
-  for await (const run of SOURCES[source](cell, seed)) {
+  for await (const run of failedRuns) {
     if (runs++ >= Number(flags.runs)) break;
     for (const [strategy, score] of scores) {
       const one = await tried(strategy, run, title);
@@ -110,14 +113,24 @@ async function measure(source: keyof typeof SOURCES, cell: Cell): Promise<void> 
   );
 }
 
-for (const source of list(flags.source)) {
-  if (source !== "made" && source !== "simulator") throw new Error(`--source ${source}: made or simulator`);
-  for (const regime of list(flags.regime)) {
-    if (regime !== "slip" && regime !== "systematic") throw new Error(`--regime ${regime}: slip or systematic`);
-    for (const noise of list(flags.noise)) {
-      for (const length of list(flags.length)) {
-        await measure(source, { regime, noise: Number(noise), length: Number(length) });
+for (const regime of list(flags.regime)) {
+  if (regime !== "slip" && regime !== "systematic") throw new Error(`--regime ${regime}: slip or systematic`);
+  for (const noise of list(flags.noise).map(Number)) {
+    const settings = `${regime}, ${100 * noise}% noise`;
+    for (const task of flags.task === undefined ? [] : list(flags.task)) {
+      if (!isPlayed(task)) throw new Error(`--task ${task}: one of ${Object.keys(PLAYED).join(", ")}`);
+      await measure(`${task}: ${settings}, seed ${seed}`, playerRuns(task, { regime, noise }, seed));
+    }
+    for (const source of flags.task === undefined ? list(flags.source) : []) {
+      if (source !== "made" && source !== "simulator") throw new Error(`--source ${source}: made or simulator`);
+      for (const length of list(flags.length).map(Number)) {
+        const title = `${source}: ${settings}, T ${source === "made" ? "=" : "≈"} ${length}, seed ${seed}`;
+        await measure(title, SOURCES[source]({ regime, noise, length }, seed));
       }
     }
   }
+}
+
+function isPlayed(name: string): name is keyof typeof PLAYED {
+  return Object.hasOwn(PLAYED, name);
 }

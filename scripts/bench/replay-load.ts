@@ -1,92 +1,171 @@
 import { connect, type Socket } from "node:net";
 
-/** One answer's time in milliseconds, in order of asking. */
-export type Latencies = readonly number[];
-
-export interface Load {
+/** Where requests go. */
+export interface Target {
   readonly port: number;
   readonly path: string;
   readonly token: string;
-  readonly connections: number;
+}
+
+/** Requests as raw bytes, made beforehand: a client library would take more time than the servers that are measured. */
+export function requestsOf({ path, token }: Target, bodies: readonly string[]): Buffer[] {
+  return bodies.map((body) => {
+    const head = [
+      `POST ${path} HTTP/1.1`,
+      "host: localhost",
+      "content-type: application/json",
+      `authorization: Bearer ${token}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+    ];
+    return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`, "utf8");
+  });
+}
+
+export interface Flood {
+  readonly requests: number;
+  readonly seconds: number;
 }
 
 /**
- * Sends these bodies over keep-alive connections, each connection its next one as soon as it has its answer, and says
- * how long it took. Requests are raw bytes: a client library would take more time than the servers that are measured.
+ * Sends the requests over keep-alive connections, each connection its next one as soon as it has its answer (closed
+ * loop), until all are answered or, after `maxMs`, those under way are.
  */
-export async function flood(load: Load, bodies: readonly string[]): Promise<{ readonly seconds: number }> {
-  const sockets = await Promise.all(Array.from({ length: load.connections }, () => opened(load.port)));
+export async function flood(
+  port: number,
+  requests: readonly Buffer[],
+  connections: number,
+  maxMs: number,
+): Promise<Flood> {
+  const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
   let next = 0;
   const start = performance.now();
-  await Promise.all(
-    sockets.map(async (socket) => {
-      for (let body = bodies[next++]; body !== undefined; body = bodies[next++])
-        await exchange(socket, requestOf(load, body));
-    }),
-  );
-  const seconds = (performance.now() - start) / 1000;
-  for (const socket of sockets) socket.destroy();
-  return { seconds };
-}
-
-/** Sends one request every `everyMs` to each server in turn, so that all are measured under the same noise. */
-export async function paced(
-  loads: readonly Load[],
-  bodies: readonly string[],
-  everyMs: number,
-): Promise<readonly Latencies[]> {
-  const sockets = await Promise.all(loads.map(({ port }) => opened(port)));
-  const latencies: number[][] = loads.map(() => []);
-  for (const body of bodies) {
-    for (const [at, load] of loads.entries()) {
-      const socket = sockets[at];
-      if (socket === undefined) continue;
-      await new Promise((resolve) => setTimeout(resolve, everyMs));
-      const start = performance.now();
-      await exchange(socket, requestOf(load, body));
-      latencies[at]?.push(performance.now() - start);
+  const run = async (connection: Connection): Promise<void> => {
+    for (;;) {
+      const request = performance.now() - start < maxMs ? requests[next] : undefined;
+      if (request === undefined) return;
+      next++;
+      await connection.ask(request);
     }
-  }
-  for (const socket of sockets) socket.destroy();
-  return latencies;
+  };
+  await Promise.all(opened.map(run));
+  const seconds = (performance.now() - start) / 1000;
+  for (const connection of opened) connection.close();
+  return { requests: next, seconds };
 }
 
-export function percentile(values: Latencies, share: number): number {
+export interface Paced {
+  /** Milliseconds from when a request was due to the end of its answer. */
+  readonly latencies: readonly number[];
+  /** Milliseconds by which the generator itself sent too late; part of the latencies. */
+  readonly lateness: readonly number[];
+}
+
+/** At most so many requests under way; more wait, and their wait counts. */
+const MOST_CONNECTIONS = 256;
+
+/**
+ * Sends a request every 1/`perSecond` seconds whether or not those before it are answered (open loop). Times count from
+ * when a request was due, so that a server that stalls pays for all that had to wait (no coordinated omission).
+ */
+export async function paced(port: number, requests: readonly Buffer[], perSecond: number): Promise<Paced> {
+  const idle = await Promise.all(Array.from({ length: 4 }, () => openConnection(port)));
+  const all = [...idle];
+  const [latencies, lateness]: [number[], number[]] = [[], []];
+  const waiting: (() => void)[] = [];
+  const acquire = async (): Promise<Connection> => {
+    const free = idle.pop();
+    if (free !== undefined) return free;
+    if (all.length < MOST_CONNECTIONS) {
+      const connection = await openConnection(port);
+      all.push(connection);
+      return connection;
+    }
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return acquire();
+  };
+  const send = async (request: Buffer, due: number): Promise<void> => {
+    lateness.push(performance.now() - due);
+    const connection = await acquire();
+    await connection.ask(request);
+    latencies.push(performance.now() - due);
+    idle.push(connection);
+    waiting.shift()?.();
+  };
+  const start = performance.now() + 20;
+  const sent: Promise<void>[] = [];
+  for (const [position, request] of requests.entries()) {
+    const due = start + (position * 1000) / perSecond;
+    await until(due);
+    sent.push(send(request, due));
+  }
+  await Promise.all(sent);
+  for (const connection of all) connection.close();
+  return { latencies, lateness };
+}
+
+/** Sleeps, and spins through the last two milliseconds: timers are that coarse. */
+async function until(due: number): Promise<void> {
+  const left = due - performance.now();
+  if (left > 3) await new Promise((resolve) => setTimeout(resolve, left - 2));
+  while (performance.now() < due) await new Promise(setImmediate);
+}
+
+interface Connection {
+  /** Resolves when the whole answer is there. @throws Error for any status but 200 */
+  ask(request: Buffer): Promise<void>;
+  close(): void;
+}
+
+/** No server that is measured takes that long; one that does is stuck. */
+const ANSWER_LIMIT_MS = 60_000;
+
+const LAST_CHUNK = "0\r\n\r\n";
+
+async function openConnection(port: number): Promise<Connection> {
+  const socket = await new Promise<Socket>((resolve, reject) => {
+    const opening = connect({ port, host: "127.0.0.1", noDelay: true }, () => resolve(opening));
+    opening.once("error", reject);
+  });
+  let settle: { resolve(): void; reject(error: Error): void } | undefined;
+  /** Bytes of the body still to come; `chunked` where its end is a mark; undefined before the head is there. */
+  let left: number | "chunked" | undefined;
+  let held = "";
+  const fail = (error: Error): void => settle?.reject(error);
+  socket.on("error", fail);
+  socket.setTimeout(ANSWER_LIMIT_MS, () => fail(new Error(`no answer within ${ANSWER_LIMIT_MS} ms; so far: ${held}`)));
+  socket.on("close", () => fail(new Error("the server closed the connection")));
+  socket.on("data", (part) => {
+    let body = part.length;
+    if (left === undefined) {
+      held += part.toString("latin1");
+      const headEnd = held.indexOf("\r\n\r\n");
+      if (headEnd < 0) return;
+      if (!held.startsWith("HTTP/1.1 200")) return fail(new Error(held.slice(0, 2000)));
+      const length = /\r\ncontent-length: (\d+)/iu.exec(held.slice(0, headEnd))?.[1];
+      left = length === undefined ? "chunked" : Number(length);
+      body = held.length - headEnd - 4;
+    } else if (left === "chunked") held = held.slice(-LAST_CHUNK.length) + part.toString("latin1");
+    if (left !== "chunked") left -= body;
+    if (left === "chunked" ? !held.endsWith(LAST_CHUNK) : left > 0) return;
+    [left, held] = [undefined, ""];
+    settle?.resolve();
+  });
+  return {
+    ask: (request) =>
+      new Promise((resolve, reject) => {
+        settle = { resolve, reject };
+        socket.write(request);
+      }),
+    close() {
+      settle = undefined;
+      socket.destroy();
+    },
+  };
+}
+
+export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
-function opened(port: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => resolve(socket));
-    socket.once("error", reject);
-  });
-}
-
-function requestOf({ path, token }: Load, body: string): string {
-  const length = Buffer.byteLength(body);
-  return `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer ${token}\r\ncontent-length: ${length}\r\n\r\n${body}`;
-}
-
-/** Resolves when the whole answer is there. @throws Error for any status but 200 */
-function exchange(socket: Socket, request: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let held = "";
-    const onData = (part: Buffer): void => {
-      held += part.toString("latin1");
-      if (!isWhole(held)) return;
-      socket.off("data", onData);
-      if (held.startsWith("HTTP/1.1 200")) resolve();
-      else reject(new Error(held.slice(0, 2000)));
-    };
-    socket.on("data", onData);
-    socket.write(request);
-  });
-}
-
-function isWhole(held: string): boolean {
-  const headEnd = held.indexOf("\r\n\r\n");
-  if (headEnd < 0) return false;
-  const length = /\r\ncontent-length: (\d+)/iu.exec(held.slice(0, headEnd))?.[1];
-  return length === undefined ? held.endsWith("\r\n0\r\n\r\n") : held.length >= headEnd + 4 + Number(length);
-}
+export const median = (values: readonly number[]): number => percentile(values, 0.5);

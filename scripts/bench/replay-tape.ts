@@ -56,6 +56,26 @@ export function answerTo(content: string): string {
   });
 }
 
+/** What the bare server answers to that body, made different for each: no two bodies of the tape are one. */
+export function answerOf(index: number): string {
+  return answerTo(`answer ${index}`).replace("chatcmpl-bench", `chatcmpl-bench-${index}`);
+}
+
+/** Pieces of the stream that the checks of behaviour record. */
+export const STREAM_PIECES = 5;
+
+export function streamPiece(index: number): string {
+  const delta = { role: "assistant", content: `word${index} ` };
+  const chunk = {
+    id: "chatcmpl-bench",
+    object: "chat.completion.chunk",
+    created: 1_700_000_000,
+    model: "bench-model",
+    choices: [{ index: 0, delta, finish_reason: index === STREAM_PIECES - 1 ? "stop" : null }],
+  };
+  return `data: ${JSON.stringify(chunk)}\n\n`;
+}
+
 /** Writes a tape of that many distinct calls of one agent. */
 export function writeBenchTape(folder: string, calls: number): void {
   const writer = createTapeWriter(folder, benchHeader);
@@ -76,7 +96,7 @@ export function writeBenchTape(folder: string, calls: number): void {
         outcome: "complete",
         status: 200,
         headers: { "content-type": "application/json" },
-        body: writer.body(Buffer.from(answerTo(`answer ${index}`))),
+        body: writer.body(Buffer.from(answerOf(index))),
       },
     };
     writer.call(call);

@@ -1,7 +1,9 @@
 import { identityFault, recordRun, type Setting, seededModel } from "../../synth/replay.ts";
 import { createReplayExperiment } from "../../synth/search/replay-experiment.ts";
 import { knowledgeOf } from "../../synth/simulator/knowledge.ts";
-import { lengthOf, simulatedModel, simulatorConfigSchema } from "../../synth/simulator/simulator.ts";
+import { lengthOf } from "../../synth/simulator/layout.ts";
+import { byCalculations } from "../../synth/simulator/players/simulated-model.ts";
+import { simulatedModel, simulatorConfigSchema } from "../../synth/simulator/simulator.ts";
 import { trueDecisiveStep } from "../../synth/simulator/truth.ts";
 import { plannerSolverVerifier } from "../../synth/systems/planner-solver-verifier/system.ts";
 import { gsm8k } from "../../synth/tasks/gsm8k.ts";
@@ -31,7 +33,7 @@ export async function* simulatedRuns({ regime, noise, length }: Cell, seed: numb
       const id = `${task.id}-${pass}`;
       const recording = await recordRun(setting, seededModel(model, seed, "record", id));
       if (recording.outcome.success || (await identityFault(setting, recording)) !== undefined) continue;
-      const truth = await trueDecisiveStep(setting, recording, solve);
+      const truth = await trueDecisiveStep(setting, recording, byCalculations(solve));
       if (truth === undefined) continue;
       const options = { id, setting, recording, model, analyzer: model, analyzerAttempts: ANALYZER_ATTEMPTS, seed };
       yield {

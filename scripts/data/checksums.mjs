@@ -18,6 +18,25 @@ const SETS = {
     licence: "MIT (LICENSE)",
     groups: {},
   },
+  hotpotqa: {
+    title: "HotpotQA: 100 questions of the development set with their paragraphs (distractor setting)",
+    source:
+      "https://hotpotqa.github.io, through https://github.com/noahshinn/reflexion/blob/218cf0ef1df84b05ce379dd4a8e47f17766733a0/hotpotqa_runs/data/hotpot-qa-distractor-sample.joblib",
+    licence: "CC BY-SA 4.0 (LICENSE)",
+    groups: {},
+  },
+  math: {
+    title: "templated problems in the layout of MATH",
+    source: "scripts/data/math.py",
+    licence: "MIT (LICENSE)",
+    groups: {},
+  },
+  mbppplus: {
+    title: "MBPP+: 376 Python functions with tests of MBPP and EvalPlus",
+    source: "https://github.com/evalplus/mbppplus_release v0.2.0, MbppPlus.jsonl.gz",
+    licence: "Apache-2.0 (LICENSE); problems of MBPP: CC BY 4.0",
+    groups: {},
+  },
   who_and_when: {
     title: "Who&When: failed runs of multi-agent systems with the decisive agent and step",
     source:

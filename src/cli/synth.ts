@@ -1,6 +1,8 @@
 import { type SynthConfig, synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { Share, StrategyReport, SynthReport } from "../../synth/pipeline/report.ts";
-import { requireKnownNames, synthesize } from "../../synth/synthesize.ts";
+import { tasksKey } from "../../synth/pipeline/unit-context.ts";
+import { redisQueue } from "../../synth/queue/redis-queue.ts";
+import { requireKnownNames, type SynthesizeInput, synthesize } from "../../synth/synthesize.ts";
 import { EXIT } from "../errors.ts";
 import { wilsonInterval } from "../evaluation/statistics.ts";
 import { createBudget, withBudget } from "../models/budget.ts";
@@ -8,23 +10,41 @@ import { modelFromConfig } from "../models/resolve.ts";
 import { shareCell, textTable } from "../report/table.ts";
 import { openRunFolder } from "../runs/run-folder.ts";
 import { type CommandContext, command, stringArgument } from "./command.ts";
+import { redisArgument, redisUrl } from "./redis-argument.ts";
 
 /** `synth run`: tasks → recorded runs → labels → dataset, in one resumable run folder. */
 export const synthRun = command<SynthConfig>({
   name: "synth run",
   describe: "record runs, label the failed ones by replay, inject faults into the others, write a dataset",
   schema: synthConfigSchema,
-  arguments: [{ name: "out", describe: "run folder; running again goes on", type: "string", required: true }],
-  examples: ["synth run --out runs/gsm8k --tasks.limit 50 --search.strategies exhaustive paper"],
+  arguments: [
+    { name: "out", describe: "run folder; running again goes on", type: "string", required: true },
+    redisArgument("have the work done by `rootstep worker` processes on this Redis"),
+  ],
+  examples: [
+    "synth run --out runs/gsm8k --tasks.limit 50 --search.strategies exhaustive paper",
+    "synth run --out runs/gsm8k --redis redis://127.0.0.1:6379",
+  ],
   async run(config, args, context) {
-    const report = await runSynth(config, stringArgument(args, "out"), context);
+    const out = stringArgument(args, "out");
+    const report = await runSynth(config, out, context, redisUrl(args, context));
     context.print(report, renderSynth(report));
-    return EXIT.ok;
+    if (report.dead === undefined) return EXIT.ok;
+    context.progress.note(`units are missing that could not be done: rootstep synth status ${out} --dead`);
+    return EXIT.failed;
   },
 });
 
-/** Runs the pipeline in a folder and frees it, whatever happens. */
-export async function runSynth(config: SynthConfig, out: string, context: CommandContext): Promise<SynthReport> {
+/**
+ * Runs the pipeline in a folder and frees it, whatever happens.
+ * @param redis URL of the Redis whose workers do the units; without it they are done in this process
+ */
+export async function runSynth(
+  config: SynthConfig,
+  out: string,
+  context: CommandContext,
+  redis?: string,
+): Promise<SynthReport> {
   requireKnownNames(config);
   // Caps and concurrency may change between a run and its continuation without changing what it makes.
   const { maxCalls, maxCost, concurrency: _, ...settings } = config;
@@ -36,6 +56,8 @@ export async function runSynth(config: SynthConfig, out: string, context: Comman
       folder,
       progress: context.progress,
       signal: context.signal,
+      now: context.now,
+      openQueue: redis === undefined ? undefined : queueOn(redis, config, context),
       openModel: (model) => modelFromConfig(model, context.env, { budget }),
       withCaps: (model) => (maxCalls === undefined ? model : withBudget(model, budget)),
     });
@@ -44,13 +66,33 @@ export async function runSynth(config: SynthConfig, out: string, context: Comman
   }
 }
 
+/** The coordinator's end of a queue on Redis. */
+function queueOn(
+  url: string,
+  config: SynthConfig,
+  { version, progress }: CommandContext,
+): NonNullable<SynthesizeInput["openQueue"]> {
+  return (units, ledger) =>
+    redisQueue({
+      url,
+      version,
+      run: ledger.runId,
+      epoch: ledger.epoch,
+      registration: { config, tasks: tasksKey(units) },
+      note: (line) => progress.note(line),
+      onWorkers: (workers) => ledger.seen(workers),
+    });
+}
+
 export function renderSynth(report: SynthReport): string {
-  const { injection } = report;
+  const { injection, dead = {} } = report;
+  const missing = Object.entries(dead).map(([stage, units]) => `${units} of stage ${stage}`);
   return [
     `${report.runs} runs recorded, ${report.failedRuns} failed, ${report.notReplayable} not replayable`,
     searchTable("Search for the decisive step in failed runs", report.strategies),
     `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
     `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
+    ...(missing.length === 0 ? [] : [`Dead units, missing above: ${missing.join(", ")}`]),
   ].join("\n\n");
 }
 

@@ -17,6 +17,7 @@ export const synthConfigSchema = z.strictObject({
       set: z.string().default("gsm8k").describe("task set; `rootstep list tasks` shows them"),
       limit: count.default(100).describe("number of tasks"),
       runs: count.default(1).describe("runs recorded per task"),
+      path: z.string().exactOptional().describe("your own copy of the task set, a file or folder; some sets need one"),
     })
     .prefault({}),
   system: z
@@ -55,6 +56,14 @@ export const synthConfigSchema = z.strictObject({
       testShare: z.number().min(0).max(1).default(0.1).describe("share of task groups in the test split"),
     })
     .prefault({}),
+  unsafeNoSandbox: z
+    .boolean()
+    .default(false)
+    .describe("run the code that models write without a sandbox: it can then do whatever you can"),
+  allowExternal: z
+    .boolean()
+    .default(false)
+    .describe("rerun a system whose side effects are external: every rerun has them again"),
   concurrency: count.default(1).describe("runs worked on at the same time; raise it for remote models"),
   maxCalls: count.optional().describe("hard cap on live model calls of this invocation; finished work is kept"),
   maxCost: z.number().positive().optional().describe("hard cap on money, in the currency of model.prices"),

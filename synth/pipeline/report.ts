@@ -31,6 +31,8 @@ export interface SynthReport {
     readonly liveCalls: number;
   };
   readonly dataset: { readonly train: number; readonly test: number };
+  /** Units that could not be done, by stage; absent where there are none. */
+  readonly dead?: Readonly<Record<string, number>>;
 }
 
 /** What a finished pipeline yielded and what it cost. */
@@ -49,6 +51,7 @@ export function reportOf(records: PipelineRecords, dataset: Dataset, strategies:
       liveCalls: sum(injections.map(({ liveCalls }) => liveCalls)),
     },
     dataset: { train: dataset.splits.train.length, test: dataset.splits.test.length },
+    ...(records.dead.length === 0 ? {} : { dead: counted(records.dead.map(({ stage }) => stage)) }),
   };
 }
 
@@ -59,8 +62,6 @@ function strategyReport(
 ): StrategyReport {
   const searches = records.searches.filter((search) => search.strategy === strategy);
   const labelled = searches.filter(({ verdict }) => verdict === "earliest-confirmed" || verdict === "first-flip");
-  const verdicts: Record<string, number> = {};
-  for (const { verdict } of searches) verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
   const agreeing = (field: "step" | "agent"): Share => ({
     hits: labelled.filter((search) => search[field] === truths.get(search.id)?.[field]).length,
     n: labelled.length,
@@ -68,11 +69,17 @@ function strategyReport(
   return {
     strategy,
     failedRuns: searches.length,
-    verdicts,
+    verdicts: counted(searches.map(({ verdict }) => verdict)),
     labelled: { hits: labelled.length, n: searches.length },
     ...(truths.size === 0 ? {} : { stepAccuracy: agreeing("step"), agentAccuracy: agreeing("agent") }),
     liveCalls: sum(searches.map(({ liveCalls }) => liveCalls)),
   };
+}
+
+function counted(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
 }
 
 function sum(numbers: readonly number[]): number {

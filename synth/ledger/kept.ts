@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { costSchema } from "./cost.ts";
+
+const count = z.number().int().nonnegative();
+
+/** One rerun by its name. `edit` names the correction that was swapped in. */
+export const probeNameSchema = z.strictObject({
+  trajectory: z.string(),
+  step: count,
+  arm: z.enum(["treated", "control"]),
+  edit: z.string(),
+  replicate: count,
+});
+export type ProbeName = z.infer<typeof probeNameSchema>;
+
+const keptProbeSchema = z.strictObject({
+  kind: z.literal("probe"),
+  ...probeNameSchema.shape,
+  success: z.boolean(),
+  liveCalls: count,
+  cost: costSchema,
+});
+export type KeptProbe = z.infer<typeof keptProbeSchema>;
+
+/** One answer of the analyzer. */
+const keptAnswerSchema = z.strictObject({
+  kind: z.literal("answer"),
+  trajectory: z.string(),
+  /** Content key of the request with its epoch. */
+  request: z.string(),
+  content: z.string(),
+  cost: costSchema,
+});
+export type KeptAnswer = z.infer<typeof keptAnswerSchema>;
+
+/** A finished part of a unit that is not finished: what a next attempt does not pay for again. */
+export const keptSchema = z.discriminatedUnion("kind", [keptProbeSchema, keptAnswerSchema]);
+export type Kept = z.infer<typeof keptSchema>;
+
+/** What a part is called: all but what it says. */
+export type PartName = (ProbeName & { readonly kind: "probe" }) | Pick<KeptAnswer, "kind" | "trajectory" | "request">;
+
+/** The key under which a part is unique within its unit. */
+export function keyOfKept(part: PartName): string {
+  return JSON.stringify(
+    part.kind === "answer"
+      ? [part.kind, part.trajectory, part.request]
+      : [part.kind, part.trajectory, part.step, part.arm, part.edit, part.replicate],
+  );
+}

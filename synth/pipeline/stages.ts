@@ -1,0 +1,166 @@
+import { z } from "zod";
+import type { Task } from "../../src/trajectory/schema.ts";
+import { injectFault } from "../inject/inject.ts";
+import { injectionOperatorById } from "../inject/registry.ts";
+import { identityFault, recordRun, type Setting, seededModel } from "../replay.ts";
+import { searchStrategyById } from "../search/registry.ts";
+import { createReplayExperiment } from "../search/replay-experiment.ts";
+import { simulatedModelFor } from "../simulator/players/registry.ts";
+import { stepsInError, trueDecisiveStep } from "../simulator/truth.ts";
+import type { SynthConfig } from "./config.ts";
+import {
+  type InjectionRecord,
+  injectionRecordSchema,
+  type RecordingRecord,
+  recordingSchema,
+  type SearchRecord,
+  searchRecordSchema,
+  type TruthRecord,
+  truthRecordSchema,
+} from "./records.ts";
+import { trajectoryOf } from "./trajectories.ts";
+import type { UnitContext } from "./unit-context.ts";
+import { rememberedAnalyzer, rememberedExperiment } from "./unit-parts.ts";
+import { type ExecutableStage, executable, type UnitStage } from "./unit-stage.ts";
+
+const recordPayload = z.strictObject({ id: z.string(), taskId: z.string() });
+
+/** One run of one task, with its identity gate. */
+export const recordStage: UnitStage<z.infer<typeof recordPayload>, RecordingRecord> = {
+  id: "record",
+  title: "record",
+  file: "recordings.jsonl",
+  payload: recordPayload,
+  record: recordingSchema,
+  keyOf: ({ id }) => id,
+  keyOfRecord: ({ id }) => id,
+  async work({ id, taskId }, run) {
+    const setting = settingOf(run, taskId);
+    const recording = await recordRun(setting, seededModel(run.model, ...recordingRun(run.config, id)), run.signal);
+    const fault = await identityFault(setting, recording);
+    return { id, taskId, ...recording, notReplayable: fault };
+  },
+};
+
+const searchPayload = z.strictObject({ recording: recordingSchema, strategy: z.string() });
+const searchKey = (id: string, strategy: string): string => `${id} ${strategy}`;
+
+/** One strategy on one failed run. Each rerun and each answer of the analyzer is kept as it comes. */
+export const searchStage: UnitStage<z.infer<typeof searchPayload>, SearchRecord> = {
+  id: "search",
+  title: "search for t*",
+  file: "searches.jsonl",
+  payload: searchPayload,
+  record: searchRecordSchema,
+  keyOf: ({ recording, strategy }) => searchKey(recording.id, strategy),
+  keyOfRecord: ({ id, strategy }) => searchKey(id, strategy),
+  async work({ recording, strategy }, run) {
+    const { config, meter, parts, signal } = run;
+    const { id } = recording;
+    if (recording.notReplayable !== undefined) {
+      const none = { evidence: [], corrections: [], rejectedCorrections: [], liveCalls: 0 };
+      return { id, strategy, verdict: "not-replayable", ...none };
+    }
+    const inner = createReplayExperiment({
+      id,
+      setting: settingOf(run, recording.taskId),
+      recording,
+      model: run.model,
+      analyzer: rememberedAnalyzer(run.analyzer, id, parts, meter),
+      analyzerAttempts: config.search.analyzerAttempts,
+      seed: config.seed,
+      signal,
+    });
+    const experiment = rememberedExperiment(inner, id, parts, meter);
+    const result = await searchStrategyById(strategy).search(experiment, config.search);
+    const agent = result.step === undefined ? undefined : recording.tape.calls[result.step]?.lane;
+    return {
+      id,
+      strategy,
+      ...result,
+      agent,
+      corrections: experiment.corrections(),
+      rejectedCorrections: experiment.rejected(),
+      liveCalls: experiment.liveCalls,
+    };
+  },
+};
+
+const recordingPayload = z.strictObject({ recording: recordingSchema });
+
+/** The simulator's own word on one failed run. Makes no call of the model. */
+export const truthStage: UnitStage<z.infer<typeof recordingPayload>, TruthRecord> = {
+  id: "truth",
+  title: "simulator's truth",
+  file: "truth.jsonl",
+  payload: recordingPayload,
+  record: truthRecordSchema,
+  keyOf: ({ recording }) => recording.id,
+  keyOfRecord: ({ id }) => id,
+  async work({ recording }, run) {
+    if (run.simulator === undefined) throw new Error("only a simulated run has a known truth");
+    const open = await simulatedModelFor(run.system.id, [...run.tasks.values()]);
+    const truth = await trueDecisiveStep(settingOf(run, recording.taskId), recording, open);
+    const erred = await stepsInError(recording, run.simulator, open, recordingRun(run.config, recording.id));
+    return { id: recording.id, step: truth?.step ?? null, agent: truth?.agent ?? null, erred };
+  },
+};
+
+/** Injection into one successful run. */
+export const injectStage: UnitStage<z.infer<typeof recordingPayload>, InjectionRecord> = {
+  id: "inject",
+  title: "inject",
+  file: "injections.jsonl",
+  payload: recordingPayload,
+  record: injectionRecordSchema,
+  keyOf: ({ recording }) => recording.id,
+  keyOfRecord: ({ id }) => id,
+  async work({ recording }, run) {
+    const { config, model, system, signal } = run;
+    const { id } = recording;
+    const setting = settingOf(run, recording.taskId);
+    const { failed, ...result } = await injectFault({
+      id,
+      setting,
+      recording,
+      model,
+      operator: injectionOperatorById(config.inject.operator),
+      settings: config.inject,
+      test: config.search,
+      seed: config.seed,
+      signal,
+    });
+    if (failed === undefined) return { id, ...result };
+    const { step, agent, run: failure } = failed;
+    const trajectory = trajectoryOf({
+      id,
+      task: setting.task,
+      system,
+      calls: failure.calls,
+      outcome: failure.outcome,
+      labels: [{ agent, step, source: "injection", evidenceRef: id }],
+      model: model.id,
+      simulated: run.simulator !== undefined,
+    });
+    return { id, ...result, trajectory };
+  },
+};
+
+/** Every stage whose units a worker can be given. */
+export const executableStages: readonly ExecutableStage[] = [
+  executable(recordStage),
+  executable(searchStage),
+  executable(truthStage),
+  executable(injectStage),
+];
+
+/** Names the random draws of a recorded run: seed first. */
+function recordingRun(config: SynthConfig, id: string): readonly [number, ...string[]] {
+  return [config.seed, "record", id];
+}
+
+function settingOf({ system, taskSet, tasks }: UnitContext, taskId: string): Setting {
+  const task: Task | undefined = tasks.get(taskId);
+  if (task === undefined) throw new Error(`task ${taskId} of a recording is not among the run's tasks`);
+  return { system, taskSet, task };
+}

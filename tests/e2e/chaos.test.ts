@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+import { describeWithRedis } from "../redis-server.ts";
+import { runChaos } from "./chaos-harness.ts";
+import { KILL_SEED } from "./killed-runs.ts";
+
+describeWithRedis("synth run on workers", () => {
+  it("loses no label, makes none twice and counts no cost twice under 200 random kills", async () => {
+    console.log(`chaos seed ${KILL_SEED}`);
+    const result = await runChaos({ seed: KILL_SEED, kills: 200, workers: 3, say: console.log });
+    expect(result.differences).toEqual([]);
+    expect(result.kills.coordinator + result.kills.worker + result.kills.redis).toBeGreaterThanOrEqual(200);
+    for (const target of ["coordinator", "worker", "redis"] as const) expect(result.kills[target]).toBeGreaterThan(0);
+  }, 3_600_000);
+});
