@@ -13,6 +13,7 @@ import { simulate } from "./simulate.ts";
 import { synthRun } from "./synth.ts";
 import { synthStatus } from "./synth-status.ts";
 import { trainRunCommand } from "./train.ts";
+import { trainExportVerl } from "./train-export-verl.ts";
 import { trainSftCommand } from "./train-sft.ts";
 import { trainStatus } from "./train-status.ts";
 import { worker } from "./worker.ts";
@@ -30,6 +31,7 @@ export const commands: readonly AnyCommand[] = [
   trainRunCommand,
   trainSftCommand,
   trainStatus,
+  trainExportVerl,
   evalRun,
   evalScore,
   evalCompare,
