@@ -278,6 +278,16 @@ export const CATALOGUE = {
     EXIT.failed,
     "Sampler and trainer disagree at unchanged weights: check that both hold the same checkpoint and sample untruncated.",
   ),
+  LAYOUT_INVALID: entry(
+    "user",
+    EXIT.usage,
+    "Change the section cluster: more GPUs, shorter prompts or answers, LoRA, or more tensor parallelism.",
+  ),
+  SUBMIT_FAILED: entry(
+    "user",
+    EXIT.failed,
+    "Read what the scheduler says; the job's files are written and can be submitted by hand.",
+  ),
   SYNC_FAILED: entry(
     "engine",
     EXIT.failed,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { sha256 } from "../src/checksum.ts";
 import { engineSchema, samplingSchema, serversSchema } from "./engine-config.ts";
+import { clusterSchema } from "./launch/cluster-config.ts";
 
 const positive = z.number().positive();
 const count = z.number().int().positive();
@@ -98,6 +99,7 @@ export const trainConfigSchema = z.strictObject({
   engine: engineSchema,
   sampling: samplingSchema,
   servers: serversSchema,
+  cluster: clusterSchema.optional(),
   stop: z
     .strictObject({
       collapseReward: z.number().nonnegative().default(0.01).describe("mean reward that counts as collapsed"),
@@ -110,7 +112,7 @@ export const trainConfigSchema = z.strictObject({
 export type TrainConfig = z.infer<typeof trainConfigSchema>;
 
 /** Settings that may change between a run and its continuation without changing what it computes. */
-const OPERATIONAL: ReadonlySet<string> = new Set([...Object.keys(checkpointShape), "servers"]);
+const OPERATIONAL: ReadonlySet<string> = new Set([...Object.keys(checkpointShape), "servers", "cluster"]);
 
 /** Identifies the settings of a run: a folder is only resumed with the same ones. Keys are in the schema's order. */
 export function configHash(config: Readonly<Record<string, unknown>>): string {

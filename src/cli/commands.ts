@@ -1,5 +1,6 @@
 import type { AnyCommand } from "./command.ts";
 import { dataAudit, dataValidate } from "./data.ts";
+import { dataStatsCommand } from "./data-stats.ts";
 import { dataSteps } from "./data-steps.ts";
 import { demo } from "./demo.ts";
 import { evalRun, evalScore } from "./eval.ts";
@@ -11,9 +12,11 @@ import { record } from "./record.ts";
 import { replay } from "./replay.ts";
 import { simulate } from "./simulate.ts";
 import { synthRun } from "./synth.ts";
+import { synthExport } from "./synth-export.ts";
 import { synthStatus } from "./synth-status.ts";
 import { trainRunCommand } from "./train.ts";
 import { trainExportVerl } from "./train-export-verl.ts";
+import { trainLaunch } from "./train-launch.ts";
 import { trainSftCommand } from "./train-sft.ts";
 import { trainStatus } from "./train-status.ts";
 import { worker } from "./worker.ts";
@@ -22,6 +25,7 @@ import { worker } from "./worker.ts";
 export const commands: readonly AnyCommand[] = [
   synthRun,
   synthStatus,
+  synthExport,
   worker,
   simulate,
   install,
@@ -32,11 +36,13 @@ export const commands: readonly AnyCommand[] = [
   trainSftCommand,
   trainStatus,
   trainExportVerl,
+  trainLaunch,
   evalRun,
   evalScore,
   evalCompare,
   dataAudit,
   dataValidate,
+  dataStatsCommand,
   dataSteps,
   list,
   demo,

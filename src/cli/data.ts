@@ -1,3 +1,5 @@
+import { isDatasetFolder } from "../../synth/dataset/folder.ts";
+import { validateDataset } from "../../synth/dataset/validate.ts";
 import { EXIT } from "../errors.ts";
 import { auditWhoAndWhen } from "../formats/audit.ts";
 import { renderAudit } from "../formats/render-audit.ts";
@@ -22,16 +24,17 @@ export const dataAudit = plainCommand({
 /** `data validate`: every fault of a file with its place; exit code 1 if there is one. */
 export const dataValidate = plainCommand({
   name: "data validate",
-  describe: "read a file, folder or tape and list every fault with file:line and field",
+  describe: "read a file, folder, dataset or tape and list every fault with file:line and field",
   arguments: [
     { name: "path", describe: "file or folder", type: "string", positional: true, required: true },
     { name: "format", describe: "format of the file; default: detected", type: "string" },
   ],
-  examples: ["data validate runs/demo/dataset/train.jsonl", "data validate tapes/one"],
+  examples: ["data validate runs/demo/dataset", "data validate runs.jsonl", "data validate tapes/one"],
   async run(_, args, context) {
     const [path, format] = [stringArgument(args, "path"), optionalString(args, "format")];
     if (format === undefined && isTape(path)) return printTapeValidation(path, context);
-    const validation = await validateFile(path, format);
+    const isDataset = format === undefined && isDatasetFolder(path);
+    const validation = isDataset ? await validateDataset(path) : await validateFile(path, format);
     context.print(validation, renderValidation(validation));
     return validation.faults.length === 0 ? EXIT.ok : EXIT.failed;
   },

@@ -148,7 +148,7 @@ async function runInFolder(
   let failed = 0;
   let unread = kept.filter((prediction) => prediction.parseFailure !== undefined).length;
   const detail = (): string =>
-    [failed > 0 ? `${failed} failed` : "", unread > 0 ? `${unread} unreadable` : ""]
+    [failed > 0 ? `${failed} failed` : "", unread > 0 ? `${unread} without an answer` : ""]
       .filter((part) => part !== "")
       .join(", ");
   const answerer = await openAnswerer(config, folder, budget, context);

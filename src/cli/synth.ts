@@ -9,7 +9,7 @@ import { createBudget, withBudget } from "../models/budget.ts";
 import { modelFromConfig } from "../models/resolve.ts";
 import { shareCell, textTable } from "../report/table.ts";
 import { openRunFolder } from "../runs/run-folder.ts";
-import { type CommandContext, command, stringArgument } from "./command.ts";
+import { type CommandContext, command, optionalString, stringArgument } from "./command.ts";
 import { redisArgument, redisUrl } from "./redis-argument.ts";
 
 /** `synth run`: tasks → recorded runs → labels → dataset, in one resumable run folder. */
@@ -20,6 +20,11 @@ export const synthRun = command<SynthConfig>({
   arguments: [
     { name: "out", describe: "run folder; running again goes on", type: "string", required: true },
     redisArgument("have the work done by `rootstep worker` processes on this Redis"),
+    {
+      name: "prior",
+      describe: "where the search looks first: an attribution method or a predictions.jsonl; same as --search.prior",
+      type: "string",
+    },
   ],
   examples: [
     "synth run --out runs/gsm8k --tasks.limit 50 --search.strategies exhaustive paper",
@@ -27,7 +32,9 @@ export const synthRun = command<SynthConfig>({
   ],
   async run(config, args, context) {
     const out = stringArgument(args, "out");
-    const report = await runSynth(config, out, context, redisUrl(args, context));
+    const prior = optionalString(args, "prior");
+    const settings = prior === undefined ? config : { ...config, search: { ...config.search, prior } };
+    const report = await runSynth(settings, out, context, redisUrl(args, context));
     context.print(report, renderSynth(report));
     if (report.dead === undefined) return EXIT.ok;
     context.progress.note(`units are missing that could not be done: rootstep synth status ${out} --dead`);
@@ -90,10 +97,31 @@ export function renderSynth(report: SynthReport): string {
   return [
     `${report.runs} runs recorded, ${report.failedRuns} failed, ${report.notReplayable} not replayable`,
     searchTable("Search for the decisive step in failed runs", report.strategies),
+    ...report.strategies.flatMap(renderAnalyzer),
     `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
     `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
     ...(missing.length === 0 ? [] : [`Dead units, missing above: ${missing.join(", ")}`]),
   ].join("\n\n");
+}
+
+/** What the analyzer, its control arms and e-BH had to say under one strategy; a line each, where there is something. */
+function renderAnalyzer({ strategy, analyzer, controls, fdr }: StrategyReport): string[] {
+  const share = ({ hits, n }: Share): string => (n === 0 ? "no reruns" : shareCell(hits, n, wilsonInterval));
+  return [
+    ...(analyzer === undefined || analyzer.asked === 0
+      ? []
+      : [
+          `Analyzer under ${strategy}: ${analyzer.asked} corrections asked for, ${analyzer.usable} usable, ${analyzer.leaked} leaked, ${analyzer.refused} refused, ${analyzer.nonsense} nonsense, ${analyzer.rewritten} rewritten; ${analyzer.corrected} of ${analyzer.steps} steps corrected, ${analyzer.confirmed} confirmed by reruns; ${analyzer.meanEditShare === null ? "no edit" : `${(100 * analyzer.meanEditShare).toFixed(0)}% of a step changed on average`}`,
+        ]),
+    ...(controls === undefined
+      ? []
+      : [
+          `Reruns at labelled steps under ${strategy} that succeed (%): corrected ${share(controls.treated)}, as recorded ${share(controls.control)}, rephrased (placebo) ${share(controls.placebo)}, answer given away (hint) ${share(controls.hint)}`,
+        ]),
+    ...(fdr === undefined
+      ? []
+      : [`e-BH at ${fdr.level} under ${strategy}: keeps ${fdr.kept.hits} of ${fdr.kept.n} labels`]),
+  ];
 }
 
 /** Yield, accuracy against the truth where it is known, and cost of each strategy. */

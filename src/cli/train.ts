@@ -88,7 +88,7 @@ export async function runTraining(
   const { train, heldOut, data, plan } = prepared;
   noteRefused(data, context.progress);
   for (const warning of plan.warnings) context.progress.note(`warning: ${warning}`);
-  const { checkpointEvery: _every, keepCheckpoints: _keep, servers: _servers, ...settings } = config;
+  const { checkpointEvery: _every, keepCheckpoints: _keep, servers: _servers, cluster: _cluster, ...settings } = config;
   const inputs = { examples: dataHash(train, heldOut), ...(start && { start: sha256(start.weights) }) };
   const folder = openRunFolder({
     path: out,

@@ -9,7 +9,7 @@ import { parseJsonBytes } from "./json-bytes.ts";
 import { parseRecord } from "./record-error.ts";
 
 /** Data sets that ship with rootstep, each a folder in data/ with a licence and a checksum manifest. */
-export type ShippedSet = "who_and_when" | "gsm8k";
+export type ShippedSet = "who_and_when" | "gsm8k" | "hotpotqa" | "math" | "mbppplus";
 
 const manifestSchema = z.strictObject({
   title: z.string(),

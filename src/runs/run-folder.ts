@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { RootstepError } from "../errors.ts";
+import { isAlive } from "../is-alive.ts";
 import { isRecord } from "../is-record.ts";
 import { type Journal, openJournal } from "./journal.ts";
 
@@ -182,15 +183,4 @@ function lockFolder(path: string): () => void {
     }
   }
   throw new RootstepError("RUN_LOCKED", { what: "the lock file cannot be taken", where: lock });
-}
-
-function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return false;
-  if (pid === process.pid) return true;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
 }

@@ -2,6 +2,7 @@ import { cpSync, existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFi
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { RootstepError } from "../../src/errors.ts";
+import { isAlive } from "../../src/is-alive.ts";
 
 /**
  * The folders a recorded program runs in: at the same path in each rerun, and empty at its start, so that what it reads
@@ -83,14 +84,4 @@ function lock(file: string, run: string): () => void {
     }
   }
   throw new RootstepError("RUN_LOCKED", { what: "the lock cannot be taken", where: file });
-}
-
-function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
 }

@@ -14,7 +14,9 @@ import type { SyncReport } from "../../trainer/vllm/weight-sync.ts";
 import { describeWithEngines, engineServers } from "./servers.ts";
 
 // Logs that the tiny tokenizer can write in so short a prompt.
-const LOGS = [2, 115, 75, 38, 42, 65].map((n) => shippedPath("data", "who_and_when", "Algorithm-Generated", `${n}.json`));
+const LOGS = [2, 115, 75, 38, 42, 65].map((n) =>
+  shippedPath("data", "who_and_when", "Algorithm-Generated", `${n}.json`),
+);
 
 describeWithEngines("GRPO with vLLM rollouts and SkyRL's engine", () => {
   const folder = mkdtempSync(join(tmpdir(), "rootstep-grpo-"));

@@ -11,6 +11,8 @@ export interface EngineServers {
   /** The tiny Qwen3 that both servers start with, and one of the same shape with other weights. */
   readonly model: string;
   readonly otherModel: string;
+  /** A Python with pyarrow. */
+  readonly python: string;
 }
 
 /** @throws where a variable is missing: within `describeWithEngines` all of them are there */
@@ -28,6 +30,7 @@ export function engineServers(): EngineServers {
     rayToken: read("ROOTSTEP_RAY_TOKEN"),
     model: read("ROOTSTEP_TINY_MODEL"),
     otherModel: read("ROOTSTEP_TINY_MODEL_OTHER"),
+    python: read("ROOTSTEP_ENGINE_PYTHON"),
   };
 }
 

@@ -79,7 +79,7 @@ describe("a tape on disk", () => {
     expect(tape.torn).toEqual([]);
     // three requests, two answers, the output
     expect(readFileSync(bodiesFile(folder), "utf8").trimEnd().split("\n")).toHaveLength(6);
-    expect(validateTape(folder)).toEqual({ calls: 3, bodies: 6, ended: true, faults: [], torn: [] });
+    expect(validateTape(folder)).toEqual({ calls: 3, tools: 0, bodies: 6, ended: true, faults: [], torn: [] });
   });
 
   it("is never written over", () => {
