@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { writeTracerTraj } from "../src/formats/tracertraj/write.ts";
 import type { Progress } from "../src/runs/progress.ts";
 import type { RunFolder } from "../src/runs/run-folder.ts";
-import { datasetCard } from "./dataset/card.ts";
 import { buildDataset } from "./dataset/dataset.ts";
+import { writeDataset } from "./dataset/write.ts";
 import { injectionOperatorById } from "./inject/registry.ts";
 import { type Ledger, openLedger } from "./ledger/ledger.ts";
 import { LEDGER_FILE, LOCK_FILE } from "./ledger/open.ts";
 import type { SynthConfig } from "./pipeline/config.ts";
+import { readUnitCosts } from "./pipeline/costs.ts";
 import { runPipeline } from "./pipeline/pipeline.ts";
 import { reportOf, type SynthReport } from "./pipeline/report.ts";
 import { executableStages } from "./pipeline/stages.ts";
@@ -33,7 +33,7 @@ export interface SynthesizeInput extends ModelOpener {
 
 /**
  * `synth run`: the whole way from tasks to a TracerTraj dataset in one run folder: the ledger, journals of every stage,
- * `dataset/{train,test,evidence}.jsonl`, a card, and `report.json`.
+ * `dataset/` (JSON Lines and Parquet of both splits, evidence, card), and `report.json`.
  *
  * @throws RootstepError those of the pipeline; UNKNOWN_NAME for a task set, system, strategy or operator; RUN_LOCKED
  */
@@ -55,11 +55,9 @@ export async function synthesize(options: SynthesizeInput): Promise<SynthReport>
       const input = { ...context, folder, ledger, queue, progress, ...interruptible };
       const records = await runPipeline(input);
       const dataset = buildDataset(input, records);
-      await writeTracerTraj(dataset.splits.train, folder.file("dataset", "train.jsonl"));
-      await writeTracerTraj(dataset.splits.test, folder.file("dataset", "test.jsonl"));
-      folder.write("dataset/evidence.jsonl", dataset.evidence.map((line) => `${JSON.stringify(line)}\n`).join(""));
-      folder.write("dataset/README.md", datasetCard(input, dataset));
-      const report = reportOf(records, dataset, config.search.strategies);
+      await writeDataset(folder, input, records, dataset);
+      ledger.sync();
+      const report = reportOf(records, dataset, config.search, readUnitCosts(folder.path));
       folder.write("report.json", `${JSON.stringify(report, null, 2)}\n`);
       return report;
     } finally {

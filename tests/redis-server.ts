@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createConnection, createServer } from "node:net";
@@ -43,11 +44,18 @@ export async function startRedis(flags: readonly string[] = []): Promise<RedisSe
     ...["--maxmemory-policy", "noeviction", ...flags],
   ];
   const start = async (): Promise<ChildProcess> => {
-    const started = spawn("redis-server", args, { stdio: "ignore" });
-    for (;;) {
-      if (started.exitCode !== null) throw new Error(`redis-server ended with ${started.exitCode}`);
-      if (await answers(port)) return started;
-      await sleep(10);
+    for (let attempt = 1; ; attempt++) {
+      const started = spawn("redis-server", args, { stdio: ["ignore", "pipe", "pipe"] });
+      let log = "";
+      started.stdout.on("data", (part: Buffer) => {
+        log = `${log}${part}`.slice(-2000);
+      });
+      while (started.exitCode === null) {
+        if (await answers(port)) return started;
+        await sleep(10);
+      }
+      if (attempt === 20) throw new Error(`redis-server ended with ${started.exitCode}:\n${log}`);
+      await sleep(50);
     }
   };
   let child = await start();
@@ -74,16 +82,23 @@ export async function startRedis(flags: readonly string[] = []): Promise<RedisSe
   };
 }
 
-/** Redis cannot pick a port itself. */
+/**
+ * Redis cannot pick a port itself. Not from the range of outgoing connections: a client that tries again and again while
+ * Redis is down would one day get that very port, connect to itself, and keep Redis from coming back.
+ */
 async function freePort(): Promise<number> {
-  const probe = createServer();
-  probe.listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    probe.close();
+    await once(probe, "close");
+    return port;
+  }
 }
 
 function answers(port: number): Promise<boolean> {

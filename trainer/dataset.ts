@@ -4,6 +4,7 @@ import { methodView, viewAsTrajectory } from "../src/methods/view.ts";
 import { stream } from "../src/random.ts";
 import { inconsistencies, isFatal } from "../src/trajectory/invariants.ts";
 import type { Label, Trajectory } from "../src/trajectory/schema.ts";
+import { heldOutGroups } from "../src/trajectory/split.ts";
 import type { LabelKind } from "./config.ts";
 import type { TracerCodec } from "./engines/engine.ts";
 
@@ -102,8 +103,10 @@ export function splitByGroup(
   examples: readonly TrainingExample[],
   options: { readonly heldOutFraction: number; readonly seed: number },
 ): { readonly train: readonly TrainingExample[]; readonly heldOut: readonly TrainingExample[] } {
-  const isHeldOut = (example: TrainingExample): boolean =>
-    stream(options.seed, "held-out", example.trajectory.task.groupId).chance(options.heldOutFraction);
+  const groupOf = ({ trajectory }: TrainingExample): string => trajectory.task.groupId;
+  const { heldOutFraction: share, seed } = options;
+  const groups = heldOutGroups(examples.map(groupOf), { share, seed, name: "held-out", cut: "stable" });
+  const isHeldOut = (example: TrainingExample): boolean => groups.has(groupOf(example));
   return {
     train: examples.filter((example) => !isHeldOut(example)),
     heldOut: examples.filter(isHeldOut),

@@ -8,13 +8,14 @@
  *
  * A cell is a source × regime × noise × length. Accuracy: labels that name the true step, with 95% interval. Coverage:
  * runs with a label. Calls: live model calls, the analyzer's among them. `bayes+prior` starts from an attribution method
- * that is right 45 times in 100 and elsewhere else: `--prior-accuracy`.
+ * that is right 45 times in 100 and elsewhere else: `--prior-accuracy`; its answers become weights as those of `search.prior` do.
  */
 import { parseArgs } from "node:util";
 import { wilsonInterval } from "../../src/evaluation/statistics.ts";
 import { stream } from "../../src/random.ts";
 import { shareCell, textTable } from "../../src/report/table.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
+import { weightsOf } from "../../synth/search/attribution-prior.ts";
 import { searchStrategyById } from "../../synth/search/registry.ts";
 import type { SearchSettings } from "../../synth/search/strategy.ts";
 import type { FailedRun } from "./failed-run.ts";
@@ -76,7 +77,10 @@ function priorFor({ id, truth, length }: FailedRun, cell: string): number[] {
   const random = stream(seed, "prior", cell, id);
   const others = Array.from({ length }, (_, step) => step).filter((step) => step !== truth);
   const named = random.chance(priorAccuracy) ? truth : random.pick(others);
-  return Array.from({ length }, (_, step) => (step === named ? priorAccuracy : (1 - priorAccuracy) / (length - 1)));
+  const agents = Array.from({ length }, (_, step) => `agent ${step}`);
+  const weights = weightsOf({ agent: `agent ${named}`, step: named }, agents, priorAccuracy);
+  if (weights === undefined) throw new Error(`no weights for step ${named} of ${length}`);
+  return weights;
 }
 
 async function measure(title: string, failedRuns: AsyncIterable<FailedRun> | Iterable<FailedRun>): Promise<void> {

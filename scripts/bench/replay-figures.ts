@@ -36,7 +36,7 @@ const rounds = Number(flags.rounds);
 const bodies: Bodies = { warmUp: 4000, perFlood: 6000, perPaced: 200, rounds };
 const calls = Math.max(Number(flags.calls), bodiesNeeded(bodies));
 /** LiteLLM's cache in memory keeps 200 answers. */
-const LITELLM_CACHED = 128;
+const LITELLM_CACHED = 48;
 
 const began = performance.now();
 const say = (text: string): void =>
@@ -117,13 +117,13 @@ async function main(): Promise<Figures> {
   if (tracefork !== undefined && traceforkTape !== undefined) {
     say("starting tracefork");
     const replay = await orSkip("tracefork replay", () => startTracefork(tracefork, traceforkTape));
-    if (replay !== undefined) contenders.push({ name: "tracefork replay", server: replay });
+    if (replay !== undefined) contenders.push({ name: "tracefork replay", server: replay, isPeer: true });
     const record = await orSkip("tracefork record", () => startTracefork(tracefork, join(folder, "new.sqlite"), bare));
-    if (record !== undefined) contenders.push({ name: "tracefork record", server: record });
+    if (record !== undefined) contenders.push({ name: "tracefork record", server: record, isPeer: true });
   }
   if (litellmServer !== undefined) {
-    contenders.push({ name: "LiteLLM cache", server: litellmServer, warmedWith: LITELLM_CACHED });
-    contenders.push({ name: "LiteLLM pass-through", server: litellmServer });
+    contenders.push({ name: "LiteLLM cache", server: litellmServer, isPeer: true, warmedWith: LITELLM_CACHED });
+    contenders.push({ name: "LiteLLM pass-through", server: litellmServer, isPeer: true });
   }
   const rows = await measureRounds(contenders, bodies, say);
   for (const { server } of contenders.slice(1)) if (server !== litellmServer) await server.stop();

@@ -22,7 +22,10 @@ export function requestsOf({ path, token }: Target, bodies: readonly string[]): 
 }
 
 export interface Flood {
+  /** Answered with 200. */
   readonly requests: number;
+  /** Answered with anything else, the first of them. */
+  readonly failures: readonly string[];
   readonly seconds: number;
 }
 
@@ -38,19 +41,21 @@ export async function flood(
 ): Promise<Flood> {
   const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
   let next = 0;
+  const failures: string[] = [];
   const start = performance.now();
   const run = async (connection: Connection): Promise<void> => {
     for (;;) {
       const request = performance.now() - start < maxMs ? requests[next] : undefined;
       if (request === undefined) return;
       next++;
-      await connection.ask(request);
+      const failure = await connection.ask(request);
+      if (failure !== undefined) failures.push(failure);
     }
   };
   await Promise.all(opened.map(run));
   const seconds = (performance.now() - start) / 1000;
   for (const connection of opened) connection.close();
-  return { requests: next, seconds };
+  return { requests: next - failures.length, failures, seconds };
 }
 
 export interface Paced {
@@ -58,6 +63,8 @@ export interface Paced {
   readonly latencies: readonly number[];
   /** Milliseconds by which the generator itself sent too late; part of the latencies. */
   readonly lateness: readonly number[];
+  /** Answered with anything but 200; their times are not among the latencies. */
+  readonly failures: readonly string[];
 }
 
 /** At most so many requests under way; more wait, and their wait counts. */
@@ -70,7 +77,7 @@ const MOST_CONNECTIONS = 256;
 export async function paced(port: number, requests: readonly Buffer[], perSecond: number): Promise<Paced> {
   const idle = await Promise.all(Array.from({ length: 4 }, () => openConnection(port)));
   const all = [...idle];
-  const [latencies, lateness]: [number[], number[]] = [[], []];
+  const [latencies, lateness, failures]: [number[], number[], string[]] = [[], [], []];
   const waiting: (() => void)[] = [];
   const acquire = async (): Promise<Connection> => {
     const free = idle.pop();
@@ -86,8 +93,9 @@ export async function paced(port: number, requests: readonly Buffer[], perSecond
   const send = async (request: Buffer, due: number): Promise<void> => {
     lateness.push(performance.now() - due);
     const connection = await acquire();
-    await connection.ask(request);
-    latencies.push(performance.now() - due);
+    const failure = await connection.ask(request);
+    if (failure === undefined) latencies.push(performance.now() - due);
+    else failures.push(failure);
     idle.push(connection);
     waiting.shift()?.();
   };
@@ -100,7 +108,7 @@ export async function paced(port: number, requests: readonly Buffer[], perSecond
   }
   await Promise.all(sent);
   for (const connection of all) connection.close();
-  return { latencies, lateness };
+  return { latencies, lateness, failures };
 }
 
 /** Sleeps, and spins through the last two milliseconds: timers are that coarse. */
@@ -111,8 +119,8 @@ async function until(due: number): Promise<void> {
 }
 
 interface Connection {
-  /** Resolves when the whole answer is there. @throws Error for any status but 200 */
-  ask(request: Buffer): Promise<void>;
+  /** Resolves when the whole answer is there. @returns the answer's beginning where its status is not 200 */
+  ask(request: Buffer): Promise<string | undefined>;
   close(): void;
 }
 
@@ -126,10 +134,11 @@ async function openConnection(port: number): Promise<Connection> {
     const opening = connect({ port, host: "127.0.0.1", noDelay: true }, () => resolve(opening));
     opening.once("error", reject);
   });
-  let settle: { resolve(): void; reject(error: Error): void } | undefined;
+  let settle: { resolve(failure: string | undefined): void; reject(error: Error): void } | undefined;
   /** Bytes of the body still to come; `chunked` where its end is a mark; undefined before the head is there. */
   let left: number | "chunked" | undefined;
   let held = "";
+  let failure: string | undefined;
   const fail = (error: Error): void => settle?.reject(error);
   socket.on("error", fail);
   socket.setTimeout(ANSWER_LIMIT_MS, () => fail(new Error(`no answer within ${ANSWER_LIMIT_MS} ms; so far: ${held}`)));
@@ -140,7 +149,7 @@ async function openConnection(port: number): Promise<Connection> {
       held += part.toString("latin1");
       const headEnd = held.indexOf("\r\n\r\n");
       if (headEnd < 0) return;
-      if (!held.startsWith("HTTP/1.1 200")) return fail(new Error(held.slice(0, 2000)));
+      failure = held.startsWith("HTTP/1.1 200") ? undefined : held.slice(0, 1000);
       const length = /\r\ncontent-length: (\d+)/iu.exec(held.slice(0, headEnd))?.[1];
       left = length === undefined ? "chunked" : Number(length);
       body = held.length - headEnd - 4;
@@ -148,7 +157,7 @@ async function openConnection(port: number): Promise<Connection> {
     if (left !== "chunked") left -= body;
     if (left === "chunked" ? !held.endsWith(LAST_CHUNK) : left > 0) return;
     [left, held] = [undefined, ""];
-    settle?.resolve();
+    settle?.resolve(failure);
   });
   return {
     ask: (request) =>

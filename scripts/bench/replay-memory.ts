@@ -43,7 +43,8 @@ async function course(server: Server, calls: number): Promise<MemoryPoint[]> {
   for (let from = 0; from < calls; from += STEP) {
     const bodies = Array.from({ length: Math.min(STEP, calls - from) }, (_, at) => bodyOf(from + at));
     const { port } = server.target;
-    await flood(port, requestsOf(server.target, bodies), CONNECTIONS, Number.POSITIVE_INFINITY);
+    const { failures } = await flood(port, requestsOf(server.target, bodies), CONNECTIONS, Number.POSITIVE_INFINITY);
+    if (failures.length > 0) throw new Error(`the server answered ${failures[0]}`);
     const { rssBytes = Number.NaN, heapBytes = Number.NaN } = await server.usage(true);
     points.push({ calls: from + bodies.length, rssMb: rssBytes / 2 ** 20, heapMb: heapBytes / 2 ** 20 });
   }

@@ -38,10 +38,11 @@ export function printFigures(figures: Figures): void {
   console.log(
     textTable(
       `\nAs many requests as it can, 16 connections, bodies of 1 kB; median (lowest–highest) of ${bodies.rounds} rounds in turn`,
-      ["server", "n", "requests/s", "% of bare", "CPU µs/request", "bare CPU / its CPU (%)"],
+      ["server", "n", "failed", "requests/s", "% of bare", "CPU µs/request", "bare CPU / its CPU (%)"],
       rows.map((row) => [
         row.name,
         String(row.requests),
+        String(row.failed),
         spread(row.rates, 0),
         spread(
           row.shares.map((share) => 100 * share),

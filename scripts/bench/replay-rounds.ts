@@ -6,6 +6,8 @@ import { bodyOf } from "./replay-tape.ts";
 export interface Contender {
   readonly name: string;
   readonly server: Server;
+  /** A request that fails is counted; of the others none may. */
+  readonly isPeer?: boolean | undefined;
   /** It answers only what it was asked before: it gets the first so many bodies over and over. */
   readonly warmedWith?: number | undefined;
 }
@@ -41,6 +43,8 @@ export interface Row {
   readonly addedP50: readonly number[];
   readonly addedP99: readonly number[];
   readonly lateness: readonly number[];
+  /** Requests of both loads that were not answered with 200. */
+  readonly failed: number;
 }
 
 /**
@@ -55,6 +59,7 @@ export async function measureRounds(
   const rows = contenders.map(({ name }) => ({
     name,
     requests: 0,
+    failed: 0,
     rates: [] as number[],
     shares: [] as number[],
     cpuMicros: [] as number[],
@@ -68,11 +73,20 @@ export async function measureRounds(
       server.target,
       Array.from({ length: count }, (_, at) => bodyOf(warmedWith === undefined ? from + at : at % warmedWith)),
     );
+  const [bare] = contenders;
+  const upstreamAsked = async (): Promise<number | undefined> => (await bare?.server.usage())?.served;
+  /** Has it asked what it will be asked again, right before: its cache is small, and other requests push answers out. */
+  const warm = async ({ server, warmedWith = 0 }: Contender, some: readonly Buffer[]): Promise<void> => {
+    await flood(server.target.port, some.slice(0, warmedWith), 4, Number.POSITIVE_INFINITY);
+  };
+  const refuseMisses = async ({ name, warmedWith }: Contender, asked: number | undefined): Promise<void> => {
+    if (warmedWith !== undefined && (await upstreamAsked()) !== asked)
+      throw new Error(`${name} asked the upstream: it did not answer from what it was asked before`);
+  };
   for (const contender of contenders) {
     say(`warming up: ${contender.name}`);
     const some = requests(contender, 0, bodies.warmUp);
-    if (contender.warmedWith !== undefined)
-      await flood(contender.server.target.port, some.slice(0, contender.warmedWith), 4, Number.POSITIVE_INFINITY);
+    await warm(contender, some);
     await flood(contender.server.target.port, some, CONNECTIONS, FLOOD_MS);
   }
   for (let round = 0; round < bodies.rounds; round++) {
@@ -82,9 +96,13 @@ export async function measureRounds(
       if (contender === undefined || row === undefined) continue;
       const { port } = contender.server.target;
       const some = requests(contender, bodies.warmUp + round * bodies.perFlood, bodies.perFlood);
+      await warm(contender, some);
+      const asked = await upstreamAsked();
       const before = await contender.server.usage();
-      const { requests: answered, seconds } = await flood(port, some, CONNECTIONS, FLOOD_MS);
+      const { requests: answered, failures, seconds } = await flood(port, some, CONNECTIONS, FLOOD_MS);
       const after = await contender.server.usage();
+      await refuseMisses(contender, asked);
+      row.failed += countedFailures(contender, failures);
       row.requests += answered;
       row.rates.push(answered / seconds);
       if (before.cpuMicros !== undefined && after.cpuMicros !== undefined)
@@ -96,22 +114,31 @@ export async function measureRounds(
       if (contender === undefined || row === undefined) continue;
       const from = bodies.warmUp + bodies.rounds * bodies.perFlood + round * bodies.perPaced;
       const some = requests(contender, from, bodies.perPaced);
-      const { latencies, lateness } = await paced(contender.server.target.port, some, PER_SECOND);
+      await warm(contender, some);
+      const asked = await upstreamAsked();
+      const { latencies, lateness, failures } = await paced(contender.server.target.port, some, PER_SECOND);
+      await refuseMisses(contender, asked);
+      row.failed += countedFailures(contender, failures);
       row.latencies.push(...latencies);
       row.lateness.push(...lateness);
       row.p50.push(percentile(latencies, 0.5));
       row.p99.push(percentile(latencies, 0.99));
     }
   }
-  const bare = rows[0];
+  const reference = rows[0];
   const less = (values: readonly number[], others: readonly number[] | undefined): number[] =>
     values.map((value, round) => value - (others?.[round] ?? Number.NaN));
   return rows.map(({ p50, p99, ...row }) => ({
     ...row,
-    shares: row.rates.map((rate, round) => rate / (bare?.rates[round] ?? Number.NaN)),
-    addedP50: less(p50, bare?.p50),
-    addedP99: less(p99, bare?.p99),
+    shares: row.rates.map((rate, round) => rate / (reference?.rates[round] ?? Number.NaN)),
+    addedP50: less(p50, reference?.p50),
+    addedP99: less(p99, reference?.p99),
   }));
+}
+
+function countedFailures({ name, isPeer }: Contender, failures: readonly string[]): number {
+  if (isPeer !== true && failures.length > 0) throw new Error(`${name} answered ${failures[0]}`);
+  return failures.length;
 }
 
 /** The positions from `by` on, and then those before it. */

@@ -22,6 +22,7 @@ async function bare(): Promise<number> {
     const parts: Buffer[] = [];
     request.on("data", (part: Buffer) => parts.push(part));
     request.on("end", () => {
+      if (request.method !== "POST") return void response.writeHead(404).end(); // LiteLLM looks for a list of models
       served++;
       if (request.headers["x-bench-close"] !== undefined) response.shouldKeepAlive = false;
       const body: { messages: { content: string }[]; stream?: boolean; model?: string } = JSON.parse(

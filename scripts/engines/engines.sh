@@ -53,6 +53,7 @@ start() {
   "$venv/bin/python" "$here/tiny_qwen3.py" "$folder/tiny-1" 1
   cat >"$folder/env" <<ENV
 export ROOTSTEP_REQUIRE_ENGINES=1
+export ROOTSTEP_ENGINE_PYTHON="$venv/bin/python"
 export ROOTSTEP_TINY_MODEL="$folder/tiny-0"
 export ROOTSTEP_TINY_MODEL_OTHER="$folder/tiny-1"
 export ROOTSTEP_VLLM_URL="http://127.0.0.1:$vllm_port"

@@ -13,6 +13,7 @@ import { replay } from "./replay.ts";
 import { simulate } from "./simulate.ts";
 import { synthRun } from "./synth.ts";
 import { synthExport } from "./synth-export.ts";
+import { synthPlan } from "./synth-plan.ts";
 import { synthStatus } from "./synth-status.ts";
 import { trainRunCommand } from "./train.ts";
 import { trainExportVerl } from "./train-export-verl.ts";
@@ -24,6 +25,7 @@ import { worker } from "./worker.ts";
 /** Every verb, in the order of --help. */
 export const commands: readonly AnyCommand[] = [
   synthRun,
+  synthPlan,
   synthStatus,
   synthExport,
   worker,

@@ -11,12 +11,14 @@ import { shareCell, textTable } from "../report/table.ts";
 import { openRunFolder } from "../runs/run-folder.ts";
 import { type CommandContext, command, optionalString, stringArgument } from "./command.ts";
 import { redisArgument, redisUrl } from "./redis-argument.ts";
+import { printSynthPlan } from "./synth-plan.ts";
 
 /** `synth run`: tasks → recorded runs → labels → dataset, in one resumable run folder. */
 export const synthRun = command<SynthConfig>({
   name: "synth run",
   describe: "record runs, label the failed ones by replay, inject faults into the others, write a dataset",
   schema: synthConfigSchema,
+  plans: true,
   arguments: [
     { name: "out", describe: "run folder; running again goes on", type: "string", required: true },
     redisArgument("have the work done by `rootstep worker` processes on this Redis"),
@@ -31,6 +33,7 @@ export const synthRun = command<SynthConfig>({
     "synth run --out runs/gsm8k --redis redis://127.0.0.1:6379",
   ],
   async run(config, args, context) {
+    if (context.dryRun) return printSynthPlan(config, context);
     const out = stringArgument(args, "out");
     const prior = optionalString(args, "prior");
     const settings = prior === undefined ? config : { ...config, search: { ...config.search, prior } };
@@ -100,6 +103,7 @@ export function renderSynth(report: SynthReport): string {
     ...report.strategies.flatMap(renderAnalyzer),
     `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
     `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
+    costLine(report.cost.perLabel),
     ...(missing.length === 0 ? [] : [`Dead units, missing above: ${missing.join(", ")}`]),
   ].join("\n\n");
 }
@@ -122,6 +126,14 @@ function renderAnalyzer({ strategy, analyzer, controls, fdr }: StrategyReport): 
       ? []
       : [`e-BH at ${fdr.level} under ${strategy}: keeps ${fdr.kept.hits} of ${fdr.kept.n} labels`]),
   ];
+}
+
+/** Everything that was spent on the dataset, by its labels. */
+function costLine(perLabel: SynthReport["cost"]["perLabel"]): string {
+  if (perLabel === null) return "Cost per label: there is no label";
+  const { calls, promptTokens, completionTokens, money } = perLabel;
+  const paid = money === null ? "money unknown (no prices)" : `${money.toFixed(4)} in money`;
+  return `Cost per label, recording and injection included: ${calls.toFixed(0)} calls, ${promptTokens.toFixed(0)} prompt and ${completionTokens.toFixed(0)} completion tokens, ${paid}`;
 }
 
 /** Yield, accuracy against the truth where it is known, and cost of each strategy. */

@@ -24,47 +24,34 @@ export const PARSE_FAILED = MEASURES.length;
 
 type Answer = Pick<Prediction, "agent" | "step" | "parseFailure">;
 
-/**
- * Scores answers, each different one of an item once: runs of many epochs repeat themselves, and folding names costs more
- * than looking up.
- */
-export function hitScorer(): (item: EvaluationItem, answer: Answer) => Hits {
-  const read = answerMap();
-  const unread = answerMap();
-  return (item, answer) => {
-    const known = (answer.parseFailure === undefined ? read : unread)(item, answer.agent);
-    let hits = known.get(answer.step);
-    if (hits === undefined) {
-      hits = hitsOf(answer, item.label);
-      known.set(answer.step, hits);
+/** Scores answers by both scorers; names are compared once for each pair, because folding them costs more than looking up. */
+export function hitScorer(): (gold: EvaluationItem["label"], answer: Answer) => Hits {
+  const known = new Map<string | null, Map<string, { readonly strict: boolean; readonly compat: boolean }>>();
+  return (gold, answer) => {
+    let byGold = known.get(answer.agent);
+    if (byGold === undefined) {
+      byGold = new Map();
+      known.set(answer.agent, byGold);
     }
-    return hits;
+    let agent = byGold.get(gold.agent);
+    if (agent === undefined) {
+      agent = { strict: strict.agent(answer, gold), compat: officialCompat.agent(answer, gold) };
+      byGold.set(gold.agent, agent);
+    }
+    const step = strict.step(answer, gold);
+    const compatStep = officialCompat.step(answer, gold);
+    // In the order of MEASURES.
+    return [
+      Number(step),
+      Number(agent.strict),
+      Number(step && agent.strict),
+      Number(withinSteps(answer, gold, 1)),
+      Number(withinSteps(answer, gold, 2)),
+      Number(withinSteps(answer, gold, 3)),
+      Number(compatStep),
+      Number(agent.compat),
+      Number(compatStep && agent.compat),
+      Number(answer.parseFailure !== undefined),
+    ];
   };
-}
-
-/** Hits by step, of each item and agent answered. */
-function answerMap(): (item: EvaluationItem, agent: string | null) => Map<number | null, Hits> {
-  const byItem = new Map<EvaluationItem, Map<string | null, Map<number | null, Hits>>>();
-  return (item, agent) => {
-    const byAgent = byItem.get(item) ?? new Map<string | null, Map<number | null, Hits>>();
-    byItem.set(item, byAgent);
-    const bySteps = byAgent.get(agent) ?? new Map<number | null, Hits>();
-    byAgent.set(agent, bySteps);
-    return bySteps;
-  };
-}
-
-function hitsOf(answer: Answer, gold: EvaluationItem["label"]): Hits {
-  const right: Record<Measure, boolean> = {
-    step: strict.step(answer, gold),
-    agent: strict.agent(answer, gold),
-    both: strict.step(answer, gold) && strict.agent(answer, gold),
-    within1: withinSteps(answer, gold, 1),
-    within2: withinSteps(answer, gold, 2),
-    within3: withinSteps(answer, gold, 3),
-    compatStep: officialCompat.step(answer, gold),
-    compatAgent: officialCompat.agent(answer, gold),
-    compatBoth: officialCompat.step(answer, gold) && officialCompat.agent(answer, gold),
-  };
-  return [...MEASURES.map((measure) => (right[measure] ? 1 : 0)), answer.parseFailure === undefined ? 0 : 1];
 }

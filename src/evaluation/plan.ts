@@ -21,7 +21,7 @@ export interface EvaluationPlan {
 }
 
 /** Characters per token: English prose has about 4, logs with code and JSON fewer, plain prose sometimes 5. */
-const CHARACTERS_PER_TOKEN: Estimate = { low: 5, expected: 4, high: 3 };
+export const CHARACTERS_PER_TOKEN: Estimate = { low: 5, expected: 4, high: 3 };
 /** Shares of the completion limit that answers take. */
 const COMPLETION_SHARE: Estimate = { low: 0.05, expected: 0.25, high: 1 };
 

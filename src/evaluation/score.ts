@@ -100,27 +100,24 @@ export function scorePredictions(
   predictions: readonly Prediction[],
   settings: ScoreSettings = {},
 ): Scores {
-  const byId = new Map(items.map((item) => [item.id, item]));
+  const byId = new Map(items.map((item) => [item.id, nothingYet(item)]));
   const score = hitScorer();
-  const scored: Scored[] = [];
   const strangers: Prediction[] = [];
   let latest = 0;
   let mostEpochs = 1;
-  for (const [itemId, byEpoch] of latestByItem(predictions)) {
-    const item = byId.get(itemId);
-    latest += byEpoch.size;
-    const known = item === undefined ? undefined : nothingYet(item);
-    for (const prediction of byEpoch.values()) {
-      if (known === undefined || prediction.epoch >= (settings.epochs ?? Number.POSITIVE_INFINITY)) {
-        strangers.push(prediction);
-      } else {
-        add(known, prediction, score(known.item, prediction));
-        mostEpochs = Math.max(mostEpochs, prediction.epoch + 1);
+  for (const [epoch, byItem] of latestByEpoch(predictions)) {
+    latest += byItem.size;
+    for (const prediction of byItem.values()) {
+      const known = byId.get(prediction.itemId);
+      if (known === undefined || epoch >= (settings.epochs ?? Number.POSITIVE_INFINITY)) strangers.push(prediction);
+      else {
+        add(known, prediction, score(known.item.label, prediction));
+        mostEpochs = Math.max(mostEpochs, epoch + 1);
       }
     }
-    if (known !== undefined && known.count > 0) scored.push(known);
   }
   const epochs = settings.epochs ?? mostEpochs;
+  const scored = [...byId.values()].filter(({ count }) => count > 0);
   const groupBy = settings.groupBy ?? ((item: EvaluationItem) => item.subset);
   const bootstrap = { seed: settings.seed ?? 0, resamples: settings.resamples ?? DEFAULT_RESAMPLES };
   const scoresOf = (those: readonly Scored[], of: readonly EvaluationItem[]): GroupScores =>
@@ -164,12 +161,12 @@ function add(to: Scored, prediction: Prediction, hits: Hits): void {
   for (let c = 0; c < hits.length; c++) to.values[c] = (to.values[c] ?? 0) + (hits[c] ?? 0);
 }
 
-/** By item and epoch; maps in maps, because joining each pair into a key takes longer than all else here. */
-function latestByItem(predictions: readonly Prediction[]): Map<string, Map<number, Prediction>> {
-  const latest = new Map<string, Map<number, Prediction>>();
+/** By epoch and item; maps in maps, because joining each pair into a key takes longer than all else here. */
+function latestByEpoch(predictions: readonly Prediction[]): Map<number, Map<string, Prediction>> {
+  const latest = new Map<number, Map<string, Prediction>>();
   for (const prediction of predictions) {
-    const byEpoch = latest.get(prediction.itemId) ?? new Map<number, Prediction>();
-    latest.set(prediction.itemId, byEpoch.set(prediction.epoch, prediction));
+    const byItem = latest.get(prediction.epoch) ?? new Map<string, Prediction>();
+    latest.set(prediction.epoch, byItem.set(prediction.itemId, prediction));
   }
   return latest;
 }

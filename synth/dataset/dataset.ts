@@ -1,8 +1,12 @@
 import type { Label, Trajectory } from "../../src/trajectory/schema.ts";
+import { heldOutGroups } from "../../src/trajectory/split.ts";
 import type { PipelineInput, PipelineRecords } from "../pipeline/pipeline.ts";
 import type { RecordingRecord, SearchRecord } from "../pipeline/records.ts";
 import { trajectoryOf } from "../pipeline/trajectories.ts";
-import { type Split, splitByGroup } from "./splits.ts";
+import { labelLevels } from "../search/label-levels.ts";
+
+export const SPLITS = ["train", "test"] as const;
+export type Split = (typeof SPLITS)[number];
 
 /** One line of evidence.jsonl: why a trajectory carries its label. Kept beside the data, never in it. */
 export interface Evidence {
@@ -23,19 +27,22 @@ export interface Dataset {
 export function buildDataset(input: PipelineInput, records: PipelineRecords): Dataset {
   const labelling = input.config.search.strategies[0];
   const recordings = new Map(records.recordings.map((recording) => [recording.id, recording]));
+  const levels = levelsOfStrategy(records, labelling);
+  const { fdr } = input.config.search;
+  const isKept = (id: string): boolean => fdr === undefined || (levels.get(id)?.fdrLevel ?? 1) <= fdr;
   const counterfactual = records.searches.flatMap((search) => {
     const recording = recordings.get(search.id);
-    return search.strategy === labelling && recording !== undefined ? labelled(input, recording, search) : [];
+    return search.strategy === labelling && recording !== undefined && isKept(search.id)
+      ? labelled(input, recording, search)
+      : [];
   });
   const injected = records.injections.flatMap((record) => (record.trajectory === undefined ? [] : [record.trajectory]));
   const all = [...counterfactual, ...injected].sort((a, b) => (a.id < b.id ? -1 : 1));
-  const { testShare } = input.config.dataset;
-  const splitOf = splitByGroup(
-    all.map((trajectory) => trajectory.task.groupId),
-    testShare,
-    input.config.seed,
-  );
-  const inSplit = (split: Split): Trajectory[] => all.filter(({ task }) => splitOf.get(task.groupId) === split);
+  const groups = all.map((trajectory) => trajectory.task.groupId);
+  const { dataset, seed } = input.config;
+  const testGroups = heldOutGroups(groups, { share: dataset.testShare, seed, name: "split", cut: "exact" });
+  const inSplit = (split: Split): Trajectory[] =>
+    all.filter(({ task }) => testGroups.has(task.groupId) === (split === "test"));
   return { splits: { train: inSplit("train"), test: inSplit("test") }, evidence: evidenceOf(records, labelling) };
 }
 
@@ -64,10 +71,18 @@ function labelled(input: PipelineInput, recording: RecordingRecord, search: Sear
   ];
 }
 
+/** The false discovery rate at which each label of a strategy would be kept, by run. */
+export function levelsOfStrategy(records: PipelineRecords, strategy: string | undefined) {
+  const lengths = new Map(records.recordings.map(({ id, tape }) => [id, tape.calls.length]));
+  const searches = records.searches.filter((search) => search.strategy === strategy);
+  return labelLevels(searches, (id) => lengths.get(id) ?? 1);
+}
+
 function evidenceOf(records: PipelineRecords, labelling: string | undefined): Evidence[] {
+  const levels = levelsOfStrategy(records, labelling);
   const searches = records.searches
     .filter((search) => search.strategy === labelling)
-    .map((search) => ({ ...search, source: "counterfactual" as const }));
+    .map((search) => ({ ...search, ...levels.get(search.id), source: "counterfactual" as const }));
   const injections = records.injections.map(({ trajectory, ...rest }) => ({
     ...rest,
     source: "injection" as const,

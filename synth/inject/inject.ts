@@ -3,8 +3,11 @@ import type { ChatModel } from "../../src/models/chat-model.ts";
 import { stream } from "../../src/random.ts";
 import { type Recording, type Rerun, recordRun, rerun, type Setting, seededModel } from "../replay.ts";
 import { addBlock, type EProcess, emptyEProcess, probabilityOfEffect } from "../search/e-process.ts";
+import { shownAt } from "../search/shown-at.ts";
 import type { SearchSettings } from "../search/strategy.ts";
-import type { InjectionOperator } from "./operator.ts";
+import { stepsFromCalls } from "../tape/tape.ts";
+import { domainOf, type InjectionOperator, requireDomain } from "./operator.ts";
+import { rephrased } from "./rephrase.ts";
 
 export interface InjectionSettings {
   /** K: points tried in one run. */
@@ -39,6 +42,8 @@ export interface InjectionInput {
   readonly setting: Setting;
   readonly recording: Recording;
   readonly model: ChatModel;
+  /** Makes mistakes for operators that ask a model; default: the model that plays the agents. */
+  readonly injector?: ChatModel;
   readonly operator: InjectionOperator;
   readonly settings: InjectionSettings;
   readonly test: SearchSettings;
@@ -49,8 +54,11 @@ export interface InjectionInput {
 /**
  * Injects a fault into a successful run (§4.1, D⁺). The run must succeed reliably when rerun; then up to K seeded points
  * are perturbed, and the first at which the perturbation makes it fail more often than the placebo does is the label.
+ *
+ * @throws RootstepError CONFIG_INVALID where the operator is not for tasks of this kind; MODEL_*, BUDGET_REACHED, INTERRUPTED
  */
 export async function injectFault(input: InjectionInput): Promise<InjectionResult> {
+  requireDomain(input.operator, domainOf(input.setting.task));
   const { admission, liveCalls: admissionCalls } = await admit(input);
   if (!admission.admitted) return { admission, points: [], liveCalls: admissionCalls };
   const points: PointEvidence[] = [];
@@ -88,20 +96,20 @@ async function admit({ id, setting, model, settings, seed, signal }: InjectionIn
 }
 
 async function tryPoint(input: InjectionInput, step: number) {
-  const { id, setting, recording, model, operator, test, seed, signal } = input;
+  const { id, setting, recording, model, test, seed, signal } = input;
   const original = recording.tape.calls[step]?.response.content ?? "";
-  const action = operator.perturb(original, stream(seed, "inject", id, "perturb", step));
+  const { action, calls } = await perturbed(input, step, original);
   if (action === undefined) {
     return {
       evidence: evidenceOf(step, original, emptyEProcess, "nothing to change"),
       firstFailure: undefined,
-      liveCalls: 0,
+      liveCalls: calls,
     };
   }
-  const placebo = operator.rephrase(original);
+  const placebo = rephrased(original, domainOf(setting.task));
   let process = emptyEProcess;
   let firstFailure: Rerun | undefined;
-  let liveCalls = 0;
+  let liveCalls = calls;
   const arm = async (name: string, said: string): Promise<Rerun> => {
     const live = seededModel(model, seed, "inject", id, name, step, process.blocks);
     const result = await rerun(setting, recording.tape, { at: step, action: said }, live, signal);
@@ -110,14 +118,27 @@ async function tryPoint(input: InjectionInput, step: number) {
   };
   let decision: PointEvidence["decision"] = "undecided";
   while (decision === "undecided" && process.blocks < test.maxBlocks) {
-    const perturbed = await arm("perturbed", action);
+    const treated = await arm("perturbed", action);
     const control = await arm("placebo", placebo);
-    if (!perturbed.outcome.success) firstFailure ??= perturbed;
-    process = addBlock(process, !perturbed.outcome.success, !control.outcome.success);
+    if (!treated.outcome.success) firstFailure ??= treated;
+    process = addBlock(process, !treated.outcome.success, !control.outcome.success);
     if (process.eValue >= 1 / test.alpha) decision = "decisive";
     else if (probabilityOfEffect(process, test.minEffect) < test.futility) decision = "harmless";
   }
   return { evidence: evidenceOf(step, action, process, decision), firstFailure, liveCalls };
+}
+
+/** The perturbed action, undefined where there is nothing to change, and the live calls it took. */
+async function perturbed(input: InjectionInput, step: number, original: string) {
+  const { id, setting, recording, operator, seed, signal } = input;
+  const shown = shownAt(recording.tape, step);
+  if (operator.kind === "rule") {
+    const random = stream(seed, "inject", id, "perturb", step);
+    return { action: operator.perturb(original, random, { domain: domainOf(setting.task), shown }), calls: 0 };
+  }
+  const model = seededModel(input.injector ?? input.model, seed, "inject", id, "mistake", step);
+  const steps = stepsFromCalls(recording.tape.calls);
+  return operator.propose({ task: setting.task, steps, index: step, shown, model, signal });
 }
 
 function evidenceOf(

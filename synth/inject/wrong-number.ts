@@ -1,35 +1,35 @@
-import { apply, formatNumber, type Operator } from "../tasks/calculations.ts";
+import type { RandomStream } from "../../src/random.ts";
+import { formatNumber } from "../tasks/calculations.ts";
 import { wrongNumber } from "../tasks/wrong-number.ts";
-import type { InjectionOperator } from "./operator.ts";
+import { type Domain, NO_CONTEXT, type RuleOperator } from "./operator.ts";
+import { changed, consistent } from "./text.ts";
 
-// Quantities only: not a list number ("Plan 2:") and not a reference ("result 1").
-const QUANTITY = /(?<![\d.]|result )\d+(?:\.\d+)?(?![\d:]|\.\d)/gu;
-const EQUATION = /(\d+(?:\.\d+)?) ([-+*/]) (\d+(?:\.\d+)?) = (\d+(?:\.\d+)?)/u;
+// Quantities only: not a list number ("Plan 2:"), a reference ("result 1"), a number of cards, or part of a name.
+const QUANTITY = /(?<![\w.]|result )\d+(?:\.\d+)?(?![\d:\w]|\.\d| cards)/gu;
+/** No hand in play counts less or more. */
+const [LEAST_HAND, MOST_HAND] = [4, 20];
 
 /**
  * Replaces one quantity of an action by another. Where it stands on the left of an equation the result is worked out
  * anew, as somebody who misreads a number would: the line stays consistent in itself.
  */
-export const wrongNumberOperator: InjectionOperator = {
+export const wrongNumberOperator: RuleOperator = {
   id: "wrong-number",
   title: "one quantity replaced by another",
-  perturb(action, random) {
+  kind: "rule",
+  domains: ["math", "code", "game"],
+  perturb(action, random, { domain } = NO_CONTEXT) {
     const quantities = [...action.matchAll(QUANTITY)];
     if (quantities.length === 0) return undefined;
-    const chosen = random.pick(quantities);
-    const changed = `${action.slice(0, chosen.index)}${formatNumber(wrongNumber(Number(chosen[0]), random))}${action.slice(chosen.index + chosen[0].length)}`;
-    const before = EQUATION.exec(action);
-    const after = EQUATION.exec(changed);
-    // Only a change on the left leaves the right side as it was.
-    const consistent = before !== null && after !== null && before[4] === after[4] ? workOut(changed, after) : changed;
-    return consistent === action ? undefined : consistent;
+    const { 0: digits, index } = random.pick(quantities);
+    const other = otherThan(Number(digits), domain, random);
+    const by = formatNumber(other);
+    return consistent(action, changed(action, { at: index, end: index + digits.length, by }));
   },
-  rephrase: (action) => (action.endsWith(".") ? action.slice(0, -1) : `${action}.`),
 };
 
-function workOut(action: string, [equation, left, operator, right]: RegExpExecArray): string | undefined {
-  const value = apply(operator as Operator, Number(left), Number(right));
-  return Number.isFinite(value)
-    ? action.replace(equation, `${left} ${operator} ${right} = ${formatNumber(value)}`)
-    : undefined;
+function otherThan(value: number, domain: Domain | undefined, random: RandomStream): number {
+  if (domain !== "game") return wrongNumber(value, random);
+  const near = [-3, -2, -1, 1, 2, 3].map((step) => value + step);
+  return random.pick(near.filter((total) => total >= LEAST_HAND && total <= MOST_HAND));
 }

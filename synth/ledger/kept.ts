@@ -7,7 +7,7 @@ const count = z.number().int().nonnegative();
 export const probeNameSchema = z.strictObject({
   trajectory: z.string(),
   step: count,
-  arm: z.enum(["treated", "control"]),
+  arm: z.enum(["treated", "control", "placebo", "hint"]),
   edit: z.string(),
   replicate: count,
 });

@@ -40,12 +40,33 @@ export const synthConfigSchema = z.strictObject({
       alpha: probability.default(0.05).describe("bound on claiming an effect that is not there, per step"),
       maxBlocks: count.default(100).describe("treated and control reruns per step at most"),
       minEffect: probability.default(0.2).describe("smallest difference of success probabilities worth finding"),
+      prior: z
+        .string()
+        .exactOptional()
+        .describe(
+          "where to look first: an attribution method that is asked about each run, or a predictions.jsonl of `eval run`",
+        ),
+      priorStrength: probability
+        .default(0.45)
+        .describe("how often the prior's method names the right step; the rest is spread evenly over the other steps"),
+      fdr: probability
+        .exactOptional()
+        .describe("bound on the share of labels without an effect in the data set (e-BH); reruns go on for longer"),
+      controlReruns: z
+        .number()
+        .int()
+        .nonnegative()
+        .default(0)
+        .describe("reruns of the placebo and of the hint arm at each labelled step, for the report"),
       futility: probability.default(0.05).describe("a step is given up when such an effect is less probable than this"),
     })
     .prefault({}),
   inject: z
     .strictObject({
-      operator: z.string().default("wrong-number").describe("perturbation; `none` switches injection off"),
+      operator: z
+        .string()
+        .default("wrong-number")
+        .describe("perturbation; `any` takes what applies, `none` switches injection off; `rootstep list operators`"),
       points: count.default(3).describe("K, points tried in one successful run"),
       minControlSuccess: probability.default(0.8).describe("lower 95% bound that plain reruns must reach"),
       maxAdmissionReruns: count.default(40).describe("plain reruns before a run is passed over"),

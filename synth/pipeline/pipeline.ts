@@ -1,3 +1,4 @@
+import { openPrior } from "../search/prior-source.ts";
 import type { CoordinatorInput, DeadUnit } from "./coordinate.ts";
 import { runStage } from "./coordinate.ts";
 import type { InjectionRecord, RecordingRecord, SearchRecord, TruthRecord } from "./records.ts";
@@ -40,10 +41,15 @@ export async function runPipeline(input: PipelineInput): Promise<PipelineRecords
       })),
     ),
   );
+  const priorOf = priorFromFile(config);
   const failed = recordings.filter(({ outcome }) => !outcome.success).map((recording) => ({ recording }));
   const searches = await run(
     searchStage,
-    failed.flatMap((unit) => config.search.strategies.map((strategy) => ({ ...unit, strategy }))),
+    failed.flatMap((unit) => {
+      const weights = priorOf(unit.recording);
+      const prior = weights === undefined ? {} : { prior: weights };
+      return config.search.strategies.map((strategy) => ({ ...unit, strategy, ...prior }));
+    }),
   );
   const truths = input.simulator === undefined ? [] : await run(truthStage, failed);
   const usable = recordings.filter(({ outcome, notReplayable }) => outcome.success && notReplayable === undefined);
@@ -55,4 +61,15 @@ export async function runPipeline(input: PipelineInput): Promise<PipelineRecords
           usable.map((recording) => ({ recording })),
         );
   return { recordings, searches, injections, truths, dead };
+}
+
+/** Reads the file of `search.prior` once, here: workers on other hosts need not have it. */
+function priorFromFile({ search }: UnitContext["config"]): (recording: RecordingRecord) => number[] | undefined {
+  const source = search.prior === undefined ? undefined : openPrior(search.prior, search.priorStrength);
+  if (source?.kind !== "predictions") return () => undefined;
+  return ({ id, tape }) =>
+    source.weightsFor(
+      id,
+      tape.calls.map(({ lane }) => lane),
+    );
 }

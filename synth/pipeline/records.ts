@@ -21,7 +21,16 @@ const stepEvidenceSchema = z.strictObject({
   treated: arm,
   control: arm,
   eValue: z.number().exactOptional(),
+  examination: count.exactOptional(),
   decision: z.enum(["effect", "no effect", "undecided", "no correction", "flip", "no flip"]),
+});
+
+const proposalCountsSchema = z.strictObject({
+  usable: count,
+  nonsense: count,
+  refused: count,
+  leaked: count,
+  rewritten: count,
 });
 
 /** searches.jsonl: what one strategy said about one failed run. */
@@ -38,10 +47,18 @@ export const searchRecordSchema = z.strictObject({
       action: z.string(),
       attempts: count,
       editSize: count,
+      editShare: z.number().min(0).max(1).exactOptional(),
       rejected: z.array(z.string()),
+      counts: proposalCountsSchema.exactOptional(),
     }),
   ),
   rejectedCorrections: z.array(z.string()),
+  /** What the analyzer's proposals came to; absent in records of older versions. */
+  analyzer: z.strictObject({ ...proposalCountsSchema.shape, steps: count, corrected: count }).exactOptional(),
+  /** Reruns of the placebo and hint arms at the named step. */
+  controls: z.strictObject({ step: count, placebo: arm.exactOptional(), hint: arm.exactOptional() }).exactOptional(),
+  /** Weights over the steps from which the search started. */
+  prior: z.array(z.number().nonnegative()).exactOptional(),
   liveCalls: count,
 });
 export type SearchRecord = z.infer<typeof searchRecordSchema>;

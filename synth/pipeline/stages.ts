@@ -3,6 +3,9 @@ import type { Task } from "../../src/trajectory/schema.ts";
 import { injectFault } from "../inject/inject.ts";
 import { injectionOperatorById } from "../inject/registry.ts";
 import { identityFault, recordRun, type Setting, seededModel } from "../replay.ts";
+import { correctionControls } from "../search/correction-controls.ts";
+import { stoppingAlpha } from "../search/label-e-value.ts";
+import { askForPrior, openPrior } from "../search/prior-source.ts";
 import { searchStrategyById } from "../search/registry.ts";
 import { createReplayExperiment } from "../search/replay-experiment.ts";
 import { simulatedModelFor } from "../simulator/players/registry.ts";
@@ -21,7 +24,7 @@ import {
 import { trajectoryOf } from "./trajectories.ts";
 import type { UnitContext } from "./unit-context.ts";
 import { rememberedAnalyzer, rememberedExperiment } from "./unit-parts.ts";
-import { type ExecutableStage, executable, type UnitStage } from "./unit-stage.ts";
+import { type ExecutableStage, executable, type UnitRun, type UnitStage } from "./unit-stage.ts";
 
 const recordPayload = z.strictObject({ id: z.string(), taskId: z.string() });
 
@@ -42,7 +45,12 @@ export const recordStage: UnitStage<z.infer<typeof recordPayload>, RecordingReco
   },
 };
 
-const searchPayload = z.strictObject({ recording: recordingSchema, strategy: z.string() });
+const searchPayload = z.strictObject({
+  recording: recordingSchema,
+  strategy: z.string(),
+  /** Weights over the steps, where the coordinator has them from a file. */
+  prior: z.array(z.number().nonnegative()).exactOptional(),
+});
 const searchKey = (id: string, strategy: string): string => `${id} ${strategy}`;
 
 /** One strategy on one failed run. Each rerun and each answer of the analyzer is kept as it comes. */
@@ -54,25 +62,34 @@ export const searchStage: UnitStage<z.infer<typeof searchPayload>, SearchRecord>
   record: searchRecordSchema,
   keyOf: ({ recording, strategy }) => searchKey(recording.id, strategy),
   keyOfRecord: ({ id, strategy }) => searchKey(id, strategy),
-  async work({ recording, strategy }, run) {
+  async work({ recording, strategy, prior: given }, run) {
     const { config, meter, parts, signal } = run;
     const { id } = recording;
     if (recording.notReplayable !== undefined) {
       const none = { evidence: [], corrections: [], rejectedCorrections: [], liveCalls: 0 };
       return { id, strategy, verdict: "not-replayable", ...none };
     }
+    const setting = settingOf(run, recording.taskId);
+    const analyzer = rememberedAnalyzer(run.analyzer, id, parts, meter);
     const inner = createReplayExperiment({
       id,
-      setting: settingOf(run, recording.taskId),
+      setting,
       recording,
       model: run.model,
-      analyzer: rememberedAnalyzer(run.analyzer, id, parts, meter),
+      analyzer,
       analyzerAttempts: config.search.analyzerAttempts,
       seed: config.seed,
       signal,
     });
     const experiment = rememberedExperiment(inner, id, parts, meter);
-    const result = await searchStrategyById(strategy).search(experiment, config.search);
+    const { alpha, fdr, controlReruns } = config.search;
+    const prior = given ?? (await priorByMethod(recording, { ...run, analyzer }));
+    const settings = { ...config.search, alpha: stoppingAlpha(alpha, fdr) };
+    const result = await searchStrategyById(strategy).search(experiment, settings, prior);
+    const controls =
+      controlReruns > 0 && result.verdict === "earliest-confirmed" && result.step !== undefined
+        ? await correctionControls(experiment, result.step, controlReruns)
+        : undefined;
     const agent = result.step === undefined ? undefined : recording.tape.calls[result.step]?.lane;
     return {
       id,
@@ -81,10 +98,37 @@ export const searchStage: UnitStage<z.infer<typeof searchPayload>, SearchRecord>
       agent,
       corrections: experiment.corrections(),
       rejectedCorrections: experiment.rejected(),
+      analyzer: experiment.analyzerTally(),
+      controls,
+      prior,
       liveCalls: experiment.liveCalls,
     };
   },
 };
+
+/** What the method of `search.prior` believes about a run; undefined where the setting names a file or nothing. */
+async function priorByMethod(recording: RecordingRecord, run: UnitRun): Promise<number[] | undefined> {
+  const { config, system, model, simulator, analyzer, signal } = run;
+  if (config.search.prior === undefined) return undefined;
+  const source = openPrior(config.search.prior, config.search.priorStrength);
+  if (source.kind === "predictions") return undefined;
+  const trajectory = trajectoryOf({
+    id: recording.id,
+    task: settingOf(run, recording.taskId).task,
+    system,
+    calls: recording.tape.calls,
+    outcome: recording.outcome,
+    labels: [],
+    model: model.id,
+    simulated: simulator !== undefined,
+  });
+  return askForPrior(source.id, trajectory, {
+    strength: config.search.priorStrength,
+    model: seededModel(analyzer, config.seed, "prior", recording.id),
+    seed: config.seed,
+    signal,
+  });
+}
 
 const recordingPayload = z.strictObject({ recording: recordingSchema });
 
@@ -124,6 +168,7 @@ export const injectStage: UnitStage<z.infer<typeof recordingPayload>, InjectionR
       setting,
       recording,
       model,
+      injector: run.analyzer,
       operator: injectionOperatorById(config.inject.operator),
       settings: config.inject,
       test: config.search,

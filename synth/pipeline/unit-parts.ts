@@ -53,13 +53,15 @@ export function rememberedExperiment(
 ): Experiment {
   let spared = 0;
   const editOf = async (arm: ProbeName["arm"], step: number): Promise<string> => {
-    if (arm === "control" || !(await inner.hasCorrection(step))) return "recorded";
+    if (arm !== "treated") return arm === "control" ? "recorded" : arm;
+    if (!(await inner.hasCorrection(step))) return "recorded";
     const correction = inner.corrections().find((made) => made.step === step);
     return sha256(correction?.action ?? "").slice(0, 16);
   };
   return {
     length: inner.length,
     hasCorrection: (step) => inner.hasCorrection(step),
+    hasArm: (arm, step) => inner.hasArm(arm, step),
     async rerun(arm, step, replicate) {
       const name = { kind: "probe", trajectory, step, arm, edit: await editOf(arm, step), replicate } as const;
       const known = parts.find(name);
@@ -79,5 +81,6 @@ export function rememberedExperiment(
     },
     corrections: () => inner.corrections(),
     rejected: () => inner.rejected(),
+    analyzerTally: () => inner.analyzerTally(),
   };
 }

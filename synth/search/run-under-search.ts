@@ -55,7 +55,7 @@ export function runUnderSearch(experiment: ReplayExperiment, settings: SearchSet
       const found = await examine(experiment, step, settings, { treated: treated.runs, control: control.runs });
       if (found.treated.runs > 0) corrections.set(step, true);
       if (found.decision === "no correction") corrections.set(step, false);
-      examined.set(step, found);
+      examined.set(step, { ...found, examination: examined.size + 1 });
       count(step, found);
     },
     evidence: (named = -1) =>
@@ -64,8 +64,16 @@ export function runUnderSearch(experiment: ReplayExperiment, settings: SearchSet
         const isConcerned = step <= named || found !== undefined || corrections.has(step) || tally.control.runs > 0;
         if (!isConcerned) return [];
         const unexamined = corrections.get(step) === false ? "no correction" : "undecided";
-        const eValue = found?.eValue === undefined ? {} : { eValue: found.eValue };
-        return [{ step, ...tally, ...eValue, decision: found?.decision ?? unexamined }];
+        const { eValue, examination } = found ?? {};
+        return [
+          {
+            step,
+            ...tally,
+            ...(eValue === undefined ? {} : { eValue }),
+            ...(examination === undefined ? {} : { examination }),
+            decision: found?.decision ?? unexamined,
+          },
+        ];
       }),
   };
 }

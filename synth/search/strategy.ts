@@ -24,6 +24,8 @@ export interface StepEvidence {
   readonly treated: { readonly runs: number; readonly successes: number };
   readonly control: { readonly runs: number; readonly successes: number };
   readonly eValue?: number;
+  /** 1 for the step that the search examined first, 2 for the next; absent where it goes by the order of the steps. */
+  readonly examination?: number;
   readonly decision: "effect" | "no effect" | "undecided" | "no correction" | "flip" | "no flip";
 }
 

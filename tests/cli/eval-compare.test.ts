@@ -75,22 +75,6 @@ describe("eval compare", () => {
   });
 });
 
-describe("eval run with a limit", () => {
-  it("says nothing of logs that it does not see", async () => {
-    const of = async (limit: string): Promise<string[]> => {
-      const { stdout } = await cli([
-        ...["eval", "run", "--method", "floor-last-step", "--data.subset", "algorithm-generated"],
-        ...["--limit", limit, "--out", freshPath("limited")],
-      ]);
-      return [...stdout.matchAll(/^note: \S+\/(\d+)\.json: label blames/gmu)].map(([, log]) => log!);
-    };
-    // Labels that are not their step's speaker: logs 14, 15 and 59.
-    expect(await of("13")).toEqual([]);
-    expect(await of("14")).toEqual(["14"]);
-    expect(await of("126")).toEqual(["14", "15", "59"]);
-  });
-});
-
 describe("eval score on data that is not the run's", () => {
   it("refuses it naming both checksums, and marks the result where forced", async () => {
     const data = copyOfData();

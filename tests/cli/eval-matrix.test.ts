@@ -165,7 +165,7 @@ describe("a matrix of evaluations", () => {
       "--out",
       freshPath("failing"),
     ]);
-    expect(stderr).toMatch(/all-at-once: 3\/3 done in .* 1 unreadable/u);
+    expect(stderr).toMatch(/all-at-once: 3\/3 done in .* 1 without an answer/u);
     expect(stdout).toContain("33.33 n=3");
   });
 });

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
@@ -11,6 +11,7 @@ import { loadTape } from "../../synth/tape/loader.ts";
 import { validateTape } from "../../synth/tape/validate.ts";
 import { startServer } from "../models/loopback.ts";
 import { completion, freshFolder, TOKEN } from "../synth/proxy-setting.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { cli } from "./run-cli.ts";
 
 let open: { close(): Promise<void> }[] = [];
@@ -25,7 +26,7 @@ let runs = 0;
 
 /** Records the agent with an MCP server behind the wrapper; `again` replays it. `starts` counts how often the server ran. */
 async function recorded(tools: readonly [string, Record<string, number>?][]) {
-  const marker = join(mkdtempSync(join(tmpdir(), "rootstep-mcp-")), "starts");
+  const marker = join(temporaryFolder("mcp"), "starts");
   const model = await startServer(({ body }, response) => {
     response.end(completion(`re: ${JSON.parse(body).messages.at(-1).content}`));
   });

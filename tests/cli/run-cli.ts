@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { shippedPath } from "../../src/package-root.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 export interface Finished {
   readonly code: number | null;
@@ -62,4 +61,4 @@ export const cli = (args: readonly string[], env: Record<string, string> = {}): 
   startCli(args, env).finished;
 
 /** A new path below a temporary folder. */
-export const freshPath = (name: string): string => join(mkdtempSync(join(tmpdir(), "rootstep-cli-")), name);
+export const freshPath = (name: string): string => join(temporaryFolder("cli"), name);

@@ -51,7 +51,8 @@ export async function runChaos({ seed, kills, workers, say }: ChaosOptions): Pro
   while (total() < kills) {
     const out = freshPath(`round-${rounds}`);
     const persistence = rounds % 2 === 0 ? ["--appendonly", "yes", "--appendfsync", "everysec"] : [];
-    await runRound({ out, persistence, workers, random, killed, enough: () => total() >= kills });
+    const fault = (what: string): void => void differences.push(`round ${rounds}: ${what}`);
+    await runRound({ out, persistence, workers, random, killed, fault, enough: () => total() >= kills });
     const files = digest(out, MOVING);
     const found = [
       ...expected.files.filter((file) => !files.includes(file)).map((file) => `missing or other: ${file}`),
@@ -78,10 +79,12 @@ interface Round {
   readonly workers: number;
   readonly random: RandomStream;
   readonly killed: Record<Target, number>;
+  /** Hears of a process that ended by itself for no good reason. */
+  fault(what: string): void;
   enough(): boolean;
 }
 
-async function runRound({ out, persistence, workers, random, killed, enough }: Round): Promise<void> {
+async function runRound({ out, persistence, workers, random, killed, fault, enough }: Round): Promise<void> {
   const redis = await startRedis(persistence);
   const startWorker = (): Running =>
     startCli(["worker", "--redis", redis.url, "--concurrency", "2", "--lease", "1", "--grace", "0"]);
@@ -126,7 +129,7 @@ async function runRound({ out, persistence, workers, random, killed, enough }: R
   })();
 
   try {
-    await Promise.all([coordinating, killing, keepWorkers(crew, startWorker, () => over)]);
+    await Promise.all([coordinating, killing, keepWorkers(crew, startWorker, () => over, fault)]);
   } finally {
     over = true;
     for (const process of [coordinator, ...crew]) await killProcess(process);
@@ -141,10 +144,20 @@ function moment(random: RandomStream): Target[] {
 }
 
 /** Workers that could not start because Redis was away are started again. */
-async function keepWorkers(crew: Running[], start: () => Running, over: () => boolean): Promise<void> {
+async function keepWorkers(
+  crew: Running[],
+  start: () => Running,
+  over: () => boolean,
+  fault: Round["fault"],
+): Promise<void> {
   while (!over()) {
     await sleep(100);
-    for (const [index, worker] of crew.entries()) if (!over() && worker.child.exitCode !== null) crew[index] = start();
+    for (const [index, worker] of crew.entries()) {
+      if (over() || worker.child.exitCode === null) continue;
+      const { code, stderr } = await worker.finished;
+      if (!stderr.includes("error REDIS_UNREACHABLE")) fault(`a worker ended with ${code}: ${stderr}`);
+      crew[index] = start();
+    }
   }
 }
 

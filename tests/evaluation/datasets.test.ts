@@ -106,12 +106,13 @@ describe("loadWhoAndWhen", () => {
     const dir = join(folder, "copies");
     const original = (name: string): string => shippedPath("data", "who_and_when", "Algorithm-Generated", name);
     const put = (from: string, to: string) => cp(original(from), join(dir, "Algorithm-Generated", to));
-    // Logs 22 and 51 share one history under different labels.
-    for (const name of ["1.json", "22.json", "51.json"]) await put(name, name);
+    await put("1.json", "1.json");
     await put("1.json", "99.json");
+    const other: object = JSON.parse(await readFile(original("1.json"), "utf8"));
+    await writeFile(join(dir, "Algorithm-Generated", "2.json"), JSON.stringify({ ...other, mistake_step: "1" }));
     const { items, problems } = await loadWhoAndWhen({ dir });
-    expect(items.map((item) => item.id)).toEqual([1, 22, 51].map((n) => `algorithm-generated/${n}`));
-    expect(problems).toEqual([
+    expect(items.map((item) => item.id)).toEqual([1, 2].map((n) => `algorithm-generated/${n}`));
+    expect(problems.filter(({ dropped }) => dropped)).toEqual([
       {
         kind: "duplicate",
         dropped: true,

@@ -11,7 +11,7 @@ test("a body larger than what may wait comes whole to a reader that begins late"
   const server = await startServer((_, response) => void response.end(body));
   onTestFinished(server.close);
   const dispatcher = new Agent();
-  onTestFinished(() => dispatcher.close());
+  onTestFinished(() => dispatcher.destroy());
   const exchange = startExchange(dispatcher, new URL(server.url), post);
   expect((await exchange.head).status).toBe(200);
   for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate);
@@ -34,7 +34,7 @@ test("what came before the connection broke can still be read, then the break is
   const address = server.address();
   if (address === null || typeof address === "string") throw new TypeError("no port");
   const dispatcher = new Agent();
-  onTestFinished(() => dispatcher.close());
+  onTestFinished(() => dispatcher.destroy());
   const exchange = startExchange(dispatcher, new URL(`http://127.0.0.1:${address.port}`), post);
   await exchange.head;
   expect(Buffer.from((await exchange.next()) ?? []).toString()).toBe("half");

@@ -91,9 +91,12 @@ it("a model server that fails for some units leaves them as dead letters with re
 describeWithRedis("the same on workers", () => {
   it("leaves the same dead letters", async () => {
     const redis = await startRedis();
-    startWorker(redis.url, { slots: 12 });
-    await expectDeadLetters(redis.url);
-    await cleanUp();
-    await redis.stop();
+    try {
+      startWorker(redis.url, { slots: 12 });
+      await expectDeadLetters(redis.url);
+    } finally {
+      await cleanUp();
+      await redis.stop();
+    }
   });
 });

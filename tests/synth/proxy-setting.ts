@@ -1,5 +1,3 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Secret } from "../../src/models/key.ts";
 import { createCallLog } from "../../synth/proxy/call-log.ts";
@@ -12,11 +10,12 @@ import type { TapeHeader } from "../../synth/tape/folder-schema.ts";
 import { loadTape, type TapeFolder } from "../../synth/tape/loader.ts";
 import { createRedactor } from "../../synth/tape/redact.ts";
 import { createTapeWriter, type TapeWriter } from "../../synth/tape/writer.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 export const TOKEN = "run-token-0123456789abcdef";
 export const UPSTREAM_KEY = "upstream-key-fedcba9876543210";
 
-export const freshFolder = (name: string): string => join(mkdtempSync(join(tmpdir(), "rootstep-tape-")), name);
+export const freshFolder = (name: string): string => join(temporaryFolder("tape"), name);
 
 export const tapeHeader: TapeHeader = {
   type: "tape",

@@ -1,20 +1,12 @@
 import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openSandbox } from "../../synth/proxy/sandbox.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
-const below = (): string => mkdtempSync(join(tmpdir(), "rootstep-sandbox-"));
+const below = (): string => temporaryFolder("sandbox");
 const base = (folder: string): string => join(folder, `rootstep-${userInfo().uid}`);
 
 describe("the folders of a run", () => {

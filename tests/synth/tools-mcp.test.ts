@@ -48,6 +48,8 @@ async function connected(toolsUrl: string) {
   };
 }
 
+type Session = Awaited<ReturnType<typeof connected>>;
+
 const said = (text: string): string => JSON.stringify([{ type: "text", text }]);
 
 /** What the program does: a sum with progress, two counts, a failure. */
@@ -113,6 +115,34 @@ describe.each([{ json: false }, { json: true }])("MCP over streamable HTTP, answ
     expect(JSON.stringify(sum.content)).toBe(said("3"));
     await leave();
     expect(replay.tools).toMatchObject({ unplayed: 0, levels: { L1: 0, L2: 0 } });
+  });
+
+  it("keeps two sessions of one server apart", async () => {
+    const calculator = await calculators(options);
+    const both = async (url: string, inOrder: (a: Session, b: Session) => Promise<string[]>) => {
+      const [a, b] = [await connected(url), await connected(url)];
+      const said = await inOrder(a, b);
+      for (const each of [a, b]) await each.leave();
+      return said;
+    };
+    const { seen, tape } = await recorded(calculator, (url) =>
+      both(url, async (a, b) => [
+        await a.call("count"),
+        await a.call("count"),
+        await b.call("add", { a: 1, b: 1 }),
+        await b.call("count"),
+      ]),
+    );
+    expect(seen).toEqual([said("1"), said("2"), said("2"), said("1")]);
+    const replay = await replaying(tape);
+    const again = await both(replay.proxy.toolsUrl, async (a, b) => [
+      await b.call("count"), // under another id than recorded
+      await b.call("add", { a: 1, b: 1 }),
+      await a.call("count"),
+      await a.call("count"),
+    ]);
+    expect(again).toEqual([said("1"), said("2"), said("1"), said("2")]);
+    expect(replay.tools.unplayed).toBe(0);
   });
 
   it("stops at another argument", async () => {

@@ -193,6 +193,26 @@ describe("tools behind the proxy", () => {
     expect(replay.tools.unplayed).toBe(0);
   });
 
+  it("and models that a program leaves at its very end are on tape as aborted", async () => {
+    const stream: Handler = (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write("data: {}\n\n"); // and nothing after it
+    };
+    const [tool, models] = [await serve(stream), await serve(stream)];
+    const recording = await recordWithTools(models.url, { search: tool.url });
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const left = [
+      await fetch(`${recording.proxy.toolsUrl}/search/q`, { signal }),
+      await fetch(`${recording.proxy.baseUrl}/chat/completions`, { method: "POST", headers, body: "{}", signal }),
+    ];
+    for (const response of left) await response.body?.getReader().read();
+    leaving.abort();
+    const tape = await recording.finish();
+    expect([...tape.tools, ...tape.calls].map(({ response }) => response.outcome)).toEqual(["aborted", "aborted"]);
+  });
+
   it("are let in by the run's token only, and by name", async () => {
     const tool = await counting();
     const { proxy, finish } = await recordWithTools((await model()).url, { search: tool.url });
@@ -209,7 +229,7 @@ describe("tools behind the proxy", () => {
     const elsewhere = await counting();
     const tool = await serve(({ url }, response) => {
       if (url === "/api/old/page?x=1") response.writeHead(302, { location: "/api/new?y=2" }).end();
-      else if (url === "/api/away") response.writeHead(302, { location: elsewhere.url }).end();
+      else if (url === "/api/away") response.writeHead(302, { location: `${elsewhere.url}/api/new` }).end();
       else if (url === "/api/up") response.writeHead(302, { location: "/admin" }).end();
       else response.end(`at ${url}`);
     });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ChatModel } from "../../src/models/chat-model.ts";
@@ -87,6 +87,12 @@ export const bookOf = (path: string): unknown =>
 
 export const bookedCalls = (path: string): number =>
   readRunStatus(path).stages.reduce((sum, { cost }) => sum + cost.calls, 0);
+
+/** Units done so far; 0 before there is a ledger. */
+export const doneUnits = (path: string): number =>
+  existsSync(join(path, "ledger.sqlite"))
+    ? readRunStatus(path).stages.reduce((sum, { units }) => sum + units.done, 0)
+    : 0;
 
 export interface TestWorker {
   stop(): Promise<WorkerTally>;

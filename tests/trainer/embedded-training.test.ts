@@ -3,9 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { z } from "zod";
 import { shippedPath } from "../../src/package-root.ts";
-import type { Task } from "../../src/trajectory/schema.ts";
 import { trainConfigSchema } from "../../trainer/config.ts";
 import { buildExamples } from "../../trainer/dataset.ts";
 import { embeddedCodec } from "../../trainer/engines/embedded/codec.ts";
@@ -13,27 +11,9 @@ import { openEmbeddedEngine } from "../../trainer/engines/embedded/engine.ts";
 import { planTraining } from "../../trainer/plan.ts";
 import { sftConfigSchema, trainSft } from "../../trainer/sft.ts";
 import { type TrainingEvent, trainRun } from "../../trainer/train-run.ts";
-import { failedRuns } from "./embedded/support.ts";
+import { labelledRuns } from "./embedded/support.ts";
 
-/** The reference solution in GSM8K's notation, as the task set of chains writes it: what the prompt is made from. */
-function withSolution(task: Task): Task {
-  const calculations = z.array(z.string()).parse(task.extra?.calculations);
-  let value = 0;
-  const lines = calculations.map((calculation) => {
-    const [, operator = "", operand = ""] = /([-+*/]) (\d+)$/u.exec(calculation) ?? [];
-    const left = calculation.startsWith("previous") ? value : Number(calculation.split(" ")[0]);
-    const right = Number(operand);
-    value = { "+": left + right, "-": left - right, "*": left * right }[operator] ?? left / right;
-    return `<<${left}${operator}${right}=${value}>>${value}`;
-  });
-  return { ...task, referenceSolution: lines.join("\n") };
-}
-
-const labelled = failedRuns("embedded training", 12).map(({ trajectory, decisive }) => ({
-  ...trajectory,
-  task: withSolution(trajectory.task),
-  labels: [{ ...decisive, source: "injection" as const }],
-}));
+const labelled = labelledRuns("embedded training", 12);
 const { examples, refused } = buildExamples(labelled, embeddedCodec, {
   labels: ["injection"],
   maxPrompt: 48,

@@ -33,25 +33,31 @@ export interface RayJobs {
 export function openRayJobs(address: ServerAddress): RayJobs {
   const server = connectTo(address);
   const at = (id: string, rest = ""): string => `/api/jobs/${encodeURIComponent(id)}${rest}`;
+  async function exists(id: string): Promise<boolean> {
+    try {
+      await server.json(jobSchema, { path: at(id) });
+      return true;
+    } catch (error) {
+      if (error instanceof RootstepError && error.status === 404) return false;
+      throw error;
+    }
+  }
   return {
     async submit({ entrypoint, submissionId, environment, workingDirectory, metadata }) {
-      const runtime = { env_vars: environment ?? {}, ...(workingDirectory && { working_dir: workingDirectory }) };
-      try {
-        const { submission_id } = await server.json(submittedSchema, {
-          path: "/api/jobs/",
-          json: { entrypoint, submission_id: submissionId, runtime_env: runtime, metadata: metadata ?? {} },
-        });
-        return submission_id;
-      } catch (error) {
-        // A second job of one id is answered with a 500 and a traceback.
-        if (!(error instanceof RootstepError) || !/already exists/u.test(error.what)) throw error;
+      // Ray answers a second job of one id with a 500 and a traceback: better asked before.
+      if (await exists(submissionId)) {
         throw new RootstepError("ENGINE_FAILED", {
           what: `a job named ${submissionId} was submitted before`,
           where: server.name,
           hint: "Give another --name, or look at that job's status.",
-          cause: error,
         });
       }
+      const runtime = { env_vars: environment ?? {}, ...(workingDirectory && { working_dir: workingDirectory }) };
+      const { submission_id } = await server.json(submittedSchema, {
+        path: "/api/jobs/",
+        json: { entrypoint, submission_id: submissionId, runtime_env: runtime, metadata: metadata ?? {} },
+      });
+      return submission_id;
     },
     async status(id) {
       const { status, message } = await server.json(jobSchema, { path: at(id) });

@@ -4,6 +4,8 @@ import { identityFaults } from "../../../synth/proxy/identity.ts";
 import { knowledgeOf } from "../../../synth/simulator/knowledge.ts";
 import { serveSimulator } from "../../../synth/simulator/server.ts";
 import { simulatedModel, simulatorConfigSchema } from "../../../synth/simulator/simulator.ts";
+import { foldRetries } from "../../../synth/tape/fold.ts";
+import { loadTape } from "../../../synth/tape/loader.ts";
 import { gsm8k } from "../../../synth/tasks/gsm8k.ts";
 import { type Handler, startServer } from "../../models/loopback.ts";
 import { completion } from "../proxy-setting.ts";
@@ -68,15 +70,20 @@ describe("traffic like AFlow's: six problems at once, the same prompt three time
   });
 
   it("goes on live after a corrected answer, and later prompts hold it", async () => {
-    const { calls, bodies } = batch.tape;
+    const { bodies } = batch.tape;
+    const { calls } = foldRetries(batch.tape.calls); // as a cut counts them; the file has them as they ended
     const at = calls.findIndex(({ response }) => / = \d/u.test(bodies.get(response.body).toString()));
+    const out = folder();
     const replay = await batch.again({
       cut: { at, action: { kind: "text", text: "1 + 1 = 77771" } },
       upstream: new URL(simulator),
-      out: folder(),
+      out,
     });
     expect(replay).toMatchObject({ actions: 1, unplayed: 0, stopped: undefined, exitCode: 0 });
     expect(replay.liveCalls).toBeGreaterThan(0);
+    const rerun = loadTape(out);
+    const later = rerun.calls.filter(({ from }) => from === "live");
+    expect(later.some(({ request }) => rerun.bodies.get(request.body).toString().includes("77771"))).toBe(true);
     expect(replay.answer).not.toBe(batch.report.answer);
   });
 

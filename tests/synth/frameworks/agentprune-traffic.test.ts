@@ -4,6 +4,7 @@ import { knowledgeOf } from "../../../synth/simulator/knowledge.ts";
 import { serveSimulator } from "../../../synth/simulator/server.ts";
 import { simulatedModel, simulatorConfigSchema } from "../../../synth/simulator/simulator.ts";
 import { agentprune } from "../../../synth/systems/agentprune/system.ts";
+import { foldRetries } from "../../../synth/tape/fold.ts";
 import { gsm8k } from "../../../synth/tasks/gsm8k.ts";
 import { type Handler, startServer } from "../../models/loopback.ts";
 import { completion } from "../proxy-setting.ts";
@@ -68,7 +69,8 @@ describe("traffic like AgentPrune's: a batch of four questions, agents named by 
   });
 
   it("goes on live after a corrected answer, and later prompts quote it", async () => {
-    const { calls, bodies } = batch.tape;
+    const { bodies } = batch.tape;
+    const { calls } = foldRetries(batch.tape.calls); // as a cut counts them; the file has them as they ended
     const at = calls.findIndex(({ response }) => bodies.get(response.body).toString().includes(" = "));
     const again = { idPatterns, upstream: new URL(simulator), out: folder() };
     const action = { kind: "text", text: "1 + 1 = 77771\nThe answer is 77771" } as const;

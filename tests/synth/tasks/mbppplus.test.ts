@@ -120,7 +120,7 @@ describe("MBPP+", () => {
         `${solution}\n\nexact = ${entryPoint}\n\ndef ${entryPoint}(*values):\n    return exact(*values) ${by}`;
       const task = await taskOf(id.toLowerCase().replace("/", "-"));
       expect([id, (await mbppPlus.check(task, off("+ 5e-7"))).success]).toEqual([id, true]);
-      expect([id, (await mbppPlus.check(task, off("* 1.00001 + 1e-5"))).success]).toEqual([id, false]);
+      expect([id, (await mbppPlus.check(task, off("+ 1e-4"))).success]).toEqual([id, false]);
     }
   });
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { drawFailedRun, type FailedRun } from "../../../scripts/embedded/chains.ts";
 import { stream } from "../../../src/random.ts";
+import type { Task, Trajectory } from "../../../src/trajectory/schema.ts";
 import type { ModelShape } from "../../../trainer/engines/embedded/manifest.ts";
 import type { Completion, OptimizerSettings, TrainingGroup } from "../../../trainer/engines/engine.ts";
 
@@ -77,6 +78,29 @@ export function formulaWeights(model: ModelShape): Float32Array {
 export function failedRuns(name: string, count: number, split: "train" | "held-out" = "train"): FailedRun[] {
   const random = stream("tests", name);
   return Array.from({ length: count }, () => drawFailedRun(random, split));
+}
+
+/** The same with their labels and reference solutions, as training takes them. */
+export function labelledRuns(name: string, count: number): Trajectory[] {
+  return failedRuns(name, count).map(({ trajectory, decisive }) => ({
+    ...trajectory,
+    task: withSolution(trajectory.task),
+    labels: [{ ...decisive, source: "injection" }],
+  }));
+}
+
+/** The reference solution in GSM8K's notation, as the task set of chains writes it: what the prompt is made from. */
+function withSolution(task: Task): Task {
+  const calculations = z.array(z.string()).parse(task.extra?.calculations);
+  let value = 0;
+  const lines = calculations.map((calculation) => {
+    const [, operator = "", operand = ""] = /([-+*/]) (\d+)$/u.exec(calculation) ?? [];
+    const left = calculation.startsWith("previous") ? value : Number(calculation.split(" ")[0]);
+    const right = Number(operand);
+    value = { "+": left + right, "-": left - right, "*": left * right }[operator] ?? left / right;
+    return `<<${left}${operator}${right}=${value}>>${value}`;
+  });
+  return { ...task, referenceSolution: lines.join("\n") };
 }
 
 /** Sampled completions as groups to train on, with made-up advantages. */

@@ -17,6 +17,7 @@ const capabilitiesSchema = z.looseObject({
   supported_models: z.array(z.looseObject({ model_name: z.string() })),
 });
 const waitingSchema = z.looseObject({ type: z.literal("try_again") });
+const failedSchema = z.looseObject({ error: z.string() });
 
 export interface TinkerClientOptions {
   readonly address: ServerAddress;
@@ -29,8 +30,10 @@ export interface TinkerClientOptions {
 }
 
 /** A request whose result comes later. */
-export interface TinkerVerb extends Pick<ServerRequest, "path" | "json" | "body"> {
+export interface TinkerVerb extends Pick<ServerRequest, "path" | "body"> {
   readonly name: string;
+  /** A function makes a new body for every attempt: it holds a name that a server may refuse the second time. */
+  readonly json?: object | (() => object);
   /** Changes the model: after a lost answer it may or may not have run. */
   readonly changes: boolean;
 }
@@ -40,8 +43,8 @@ export interface TinkerClient {
   readonly name: string;
   supportedModels(): Promise<readonly string[]>;
   createModel(body: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Submits and waits. @returns the result as the server wrote it */
-  run(verb: TinkerVerb): Promise<Uint8Array>;
+  /** Submits and waits. @param signal in place of the session's own @returns the result as the server wrote it */
+  run(verb: TinkerVerb, signal?: AbortSignal): Promise<Uint8Array>;
   download(path: string): Promise<Uint8Array>;
   close(): Promise<void>;
 }
@@ -51,15 +54,18 @@ const HEARTBEAT_MS = 60_000;
 const RESULT_MS = 3_600_000;
 const SUBMIT_ATTEMPTS = 4;
 const RETRY_MS = 500;
+/** Between two questions for a result, from a server that does not hold them back itself. */
+const FIRST_POLL_MS = 20;
+const LONGEST_POLL_MS = 1_000;
 
 /** Opens a session. @throws RootstepError where the server cannot be reached */
 export async function openTinkerClient(options: TinkerClientOptions): Promise<TinkerClient> {
-  const { profile, journal, clock = systemClock, resultMs = RESULT_MS, signal } = options;
+  const { profile, journal, clock = systemClock, resultMs = RESULT_MS, signal: sessionSignal } = options;
   const server = connectTo({ ...options.address, url: withPath(options.address.url, "/api/v1") });
   const { session_id } = await server.json(sessionSchema, {
     path: "/create_session",
     json: { tags: ["rootstep"], sdk_version: "rootstep" },
-    signal,
+    signal: sessionSignal,
   });
   await journal.note({ event: "session", sessionId: session_id });
   const heartbeat = setInterval(() => {
@@ -68,10 +74,11 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
   }, HEARTBEAT_MS);
   heartbeat.unref();
 
-  /** Sends a request that may be sent again: nothing runs twice. */
-  async function submit(verb: TinkerVerb): Promise<string> {
-    const { path, json, body } = verb;
+  /** Sends a request, and sends it again where nothing can run twice. */
+  async function submit(verb: TinkerVerb, signal: AbortSignal | undefined): Promise<string> {
+    const { path, body } = verb;
     for (let attempt = 1; ; attempt++) {
+      const json = typeof verb.json === "function" ? verb.json() : verb.json;
       try {
         return await server.json(futureSchema, {
           path,
@@ -80,19 +87,26 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
           ...(body && { body }),
         });
       } catch (error) {
-        if (!(error instanceof RootstepError) || !error.retryable || signal?.aborted) throw error;
+        if (!(error instanceof RootstepError) || signal?.aborted) throw error;
+        if (!error.retryable) throw explained(verb, error);
         // The server refused before it began: no harm in asking again. Otherwise it may have begun.
         const neverBegan = error.status === 429 || error.status === 503;
         if (!neverBegan && verb.changes && !profile.deduplicates) throw inDoubt(verb, error);
-        if (attempt >= SUBMIT_ATTEMPTS) throw error;
+        if (attempt >= SUBMIT_ATTEMPTS) throw explained(verb, error);
         await clock.sleep((error.retryAfterMs ?? 0) + RETRY_MS * 2 ** (attempt - 1), signal);
       }
     }
   }
 
-  async function retrieve(verb: TinkerVerb, requestId: string): Promise<Uint8Array> {
+  /** The result; undefined where its answer was lost, the server gives it only once, and asking anew does no harm. */
+  async function retrieve(
+    verb: TinkerVerb,
+    requestId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array | undefined> {
     const deadline = clock.now() + resultMs;
-    for (let failures = 0; ; ) {
+    for (let polls = 0, failures = 0; ; polls++) {
+      const asked = clock.now();
       try {
         const result = await server.bytes({
           path: "/retrieve_future",
@@ -100,26 +114,36 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
           accept: `${profile.encoding.accept}, application/json`,
           signal,
         });
-        if (!isWaiting(result)) return result;
+        const note = smallJson(result);
+        const failure = failedSchema.safeParse(note);
+        if (failure.success) throw failed(verb, failure.data.error);
+        if (!waitingSchema.safeParse(note).success) return result;
       } catch (error) {
-        if (!(error instanceof RootstepError) || signal?.aborted) throw error;
+        if (!(error instanceof RootstepError) || error.code === "ENGINE_FAILED" || signal?.aborted) throw error;
         const notYet = error.status === 408;
-        if (!notYet && !error.retryable) throw explained(verb, error);
-        if (!notYet && verb.changes && !profile.resultsStay) throw inDoubt(verb, error);
-        if (!notYet && ++failures >= SUBMIT_ATTEMPTS) throw explained(verb, error);
-        if (!notYet) await clock.sleep(RETRY_MS * 2 ** (failures - 1), signal);
+        if (!notYet) {
+          if (!error.retryable) throw explained(verb, error);
+          if (!profile.resultsStay) {
+            if (verb.changes) throw inDoubt(verb, error);
+            return undefined;
+          }
+          if (++failures >= SUBMIT_ATTEMPTS) throw explained(verb, error);
+          await clock.sleep(RETRY_MS * 2 ** (failures - 1), signal);
+        }
       }
-      if (clock.now() > deadline) {
-        const what = `no result of ${verb.name} after ${Math.round(resultMs / 1000)} s`;
-        throw new RootstepError("ENGINE_FAILED", { what, where: server.name });
-      }
+      if (clock.now() > deadline) throw failed(verb, `no result after ${Math.round(resultMs / 1000)} s`);
+      const pause = Math.min(LONGEST_POLL_MS, FIRST_POLL_MS * 2 ** polls) - (clock.now() - asked);
+      if (pause > 0) await clock.sleep(pause, signal);
     }
   }
 
   function explained(verb: TinkerVerb, error: RootstepError): RootstepError {
-    if (error.code === "MODEL_AUTH") return error;
-    const what = `${verb.name} failed: ${error.what}`;
-    return new RootstepError("ENGINE_FAILED", { what, where: server.name, cause: error });
+    return error.code === "MODEL_AUTH" ? error : failed(verb, error.what, error);
+  }
+
+  function failed(verb: TinkerVerb, why: string, cause?: RootstepError): RootstepError {
+    const hint = cause?.status === undefined ? undefined : STATUS_HINTS[cause.status];
+    return new RootstepError("ENGINE_FAILED", { what: `${verb.name} failed: ${why}`, where: server.name, cause, hint });
   }
 
   function inDoubt(verb: TinkerVerb, cause: RootstepError): RootstepError {
@@ -134,23 +158,30 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
   const client: TinkerClient = {
     name: server.name,
     async supportedModels() {
-      const { supported_models } = await server.json(capabilitiesSchema, { path: "/get_server_capabilities", signal });
+      const { supported_models } = await server.json(capabilitiesSchema, {
+        path: "/get_server_capabilities",
+        signal: sessionSignal,
+      });
       return supported_models.map(({ model_name }) => model_name);
     },
     async createModel(body) {
-      const created = await server.json(modelSchema, { path: "/create_model", json: { session_id, ...body }, signal });
+      const json = { session_id, ...body };
+      const created = await server.json(modelSchema, { path: "/create_model", json, signal: sessionSignal });
       await journal.note({ event: "model", modelId: created.model_id });
-      await retrieve({ name: "create_model", path: "", changes: true }, created.request_id);
+      await retrieve({ name: "create_model", path: "", changes: true }, created.request_id, sessionSignal);
       return created.model_id;
     },
-    async run(verb) {
-      const requestId = await submit(verb);
-      await journal.note({ event: "submitted", verb: verb.name, requestId });
-      const result = await retrieve(verb, requestId);
-      await journal.note({ event: "settled", verb: verb.name, requestId });
-      return result;
+    async run(verb, signal = sessionSignal) {
+      for (let attempt = 1; attempt <= SUBMIT_ATTEMPTS; attempt++) {
+        const requestId = await submit(verb, signal);
+        await journal.note({ event: "submitted", verb: verb.name, requestId });
+        const result = await retrieve(verb, requestId, signal);
+        await journal.note({ event: "settled", verb: verb.name, requestId });
+        if (result !== undefined) return result;
+      }
+      throw failed(verb, `its result was lost ${SUBMIT_ATTEMPTS} times`);
     },
-    download: (path) => server.bytes({ path, accept: "*/*", signal }),
+    download: (path) => server.bytes({ path, accept: "*/*", signal: sessionSignal }),
     async close() {
       clearInterval(heartbeat);
     },
@@ -158,12 +189,19 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
   return client;
 }
 
-/** Some servers answer 200 with a note that there is no result yet. */
-function isWaiting(result: Uint8Array): boolean {
-  if (result.length > 1024 || result[0] !== 0x7b) return false;
+/** What a refusal means to who reads it; by HTTP status. */
+const STATUS_HINTS: Readonly<Record<number, string>> = {
+  404: "The server no longer holds the model or the request: it was restarted, or let the session go. Run again: training goes on from the last checkpoint.",
+  409: "Another request of the same number has reached the model: see that one process trains it, then run again.",
+  415: "The server speaks another encoding: check that engine.profile fits its kind and version.",
+};
+
+/** Some servers answer 200 with a note that there is no result yet, or that there will be none. */
+function smallJson(result: Uint8Array): unknown {
+  if (result.length > 4096 || result[0] !== 0x7b) return undefined;
   try {
-    return waitingSchema.safeParse(JSON.parse(Buffer.from(result).toString("utf8"))).success;
+    return JSON.parse(Buffer.from(result).toString("utf8"));
   } catch {
-    return false;
+    return undefined;
   }
 }

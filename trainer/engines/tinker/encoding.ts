@@ -42,7 +42,7 @@ export interface TinkerEncoding {
   readonly accept: string;
   forwardBackward(request: TinkerForwardBackward): {
     readonly path: string;
-    readonly json?: unknown;
+    readonly json?: object;
     readonly body?: { readonly type: string; readonly bytes: Uint8Array };
   };
   /** @throws RootstepError ENGINE_FAILED */
@@ -75,16 +75,16 @@ export const protobufEncoding: TinkerEncoding = {
     return { path: "/forward_backward", body: { type: PROTOBUF, bytes } };
   },
   readForwardBackward(result) {
-    const { lossFnOutputs } = decoded(() => fromBinary(ForwardBackwardOutputSchema, result));
-    return lossFnOutputs.flatMap(logprobsOf);
+    return decoded(() => fromBinary(ForwardBackwardOutputSchema, result).lossFnOutputs.flatMap(logprobsOf));
   },
   readSamples(result) {
-    const { sequences } = decoded(() => fromBinary(SampleResponseSchema, result));
-    return sequences.map(({ tokens, logprobs, stopReason }) => ({
-      tokens: readInt32(tokens),
-      logprobs: readFloat32(logprobs ?? new Uint8Array()),
-      finishReason: stopReason === 0 ? "stop" : "length",
-    }));
+    return decoded(() =>
+      fromBinary(SampleResponseSchema, result).sequences.map(({ tokens, logprobs, stopReason }) => ({
+        tokens: readInt32(tokens),
+        logprobs: readFloat32(logprobs ?? new Uint8Array()),
+        finishReason: stopReason === 0 ? "stop" : "length",
+      })),
+    );
   },
 };
 
@@ -163,6 +163,7 @@ function decoded<T>(read: () => T): T {
   try {
     return read();
   } catch (cause) {
+    if (cause instanceof RootstepError) throw cause;
     throw malformed("the result cannot be decoded", cause);
   }
 }

@@ -54,6 +54,8 @@ const referenceSchema = z.strictObject({ tinker: z.literal(1), path: z.string() 
 
 const SEQUENCES_PER_REQUEST = 64;
 const SAMPLING_REQUESTS = 16;
+/** Milliseconds for unloading a model, which nothing waits for. */
+const UNLOAD_MS = 30_000;
 
 /**
  * Opens a session and a model on a Tinker server.
@@ -71,7 +73,7 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
     const what = `the engine serves ${supported.join(", ") || "no model"}, not ${baseModel}`;
     throw new RootstepError("ENGINE_FAILED", { what, where: client.name, hint: "Correct the key engine.baseModel." });
   }
-  for (const left of journal.leftModels) await unload(left).catch(() => {}); // the server may have restarted since
+  for (const left of journal.leftModels) await letGo(left);
   let model = await createModel();
   let seqId = 0;
   let saved = 0;
@@ -88,14 +90,30 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
     });
   }
 
-  async function unload(modelId: string): Promise<void> {
-    await client.run({ name: "unload_model", path: "/unload_model", json: { model_id: modelId }, changes: false });
+  /** Unloads a model. One that cannot be reached now stays in the journal: the next process tries again. */
+  async function letGo(modelId: string): Promise<void> {
+    const verb = { name: "unload_model", path: "/unload_model", json: { model_id: modelId }, changes: false };
+    try {
+      // With a limit of its own: an interrupted run lets go of its model too.
+      await client.run(verb, AbortSignal.timeout(UNLOAD_MS));
+    } catch (error) {
+      // 400, 404: the server does not hold it any more.
+      const status = error instanceof RootstepError && error.cause instanceof RootstepError && error.cause.status;
+      if (status !== 400 && status !== 404) return;
+    }
     await journal.note({ event: "unloaded", modelId });
   }
 
-  async function runJson<T>(schema: z.ZodType<T>, name: string, json: object, changes = true): Promise<T> {
-    const result = await client.run({ name, path: `/${name}`, json: { model_id: model, ...json }, changes });
-    const parsed = schema.safeParse(JSON.parse(Buffer.from(result).toString("utf8")));
+  /** Saves under a name that no earlier attempt has used: servers refuse a name the second time. */
+  async function save(verb: "save_weights" | "save_weights_for_sampler", name: string): Promise<string> {
+    const { path } = await runJson(pathSchema, verb, () => ({ path: `${name}-${++saved}` }), false);
+    return path;
+  }
+
+  async function runJson<T>(schema: z.ZodType<T>, name: string, json: () => object, changes = true): Promise<T> {
+    const body = () => ({ model_id: model, ...json() });
+    const result = await client.run({ name, path: `/${name}`, json: body, changes });
+    const parsed = schema.safeParse(parseResult(result, name, client.name));
     if (parsed.success) return parsed.data;
     const what = `the result of ${name} has another shape: ${z.prettifyError(parsed.error)}`;
     throw new RootstepError("ENGINE_FAILED", { what, where: client.name });
@@ -132,10 +150,8 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
 
   async function samplerWeights(): Promise<string> {
     if (samplerPath !== undefined) return samplerPath;
-    const name = `sampler-${++saved}`;
-    const { path } = await runJson(pathSchema, "save_weights_for_sampler", { path: name });
-    samplerPath = path;
-    return path;
+    samplerPath = await save("save_weights_for_sampler", "sampler");
+    return samplerPath;
   }
 
   async function samplePrompt(prompt: readonly number[], p: number, request: SampleRequest, path: string) {
@@ -200,8 +216,9 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
       return { loss: lossValue(sequences, logprobs, loss), logprobs: perCompletion(groups, sequences, logprobs) };
     },
     async optimStep(settings: OptimizerSettings) {
-      const { metrics } = await runJson(optimSchema, "optim_step", {
-        seq_id: ++seqId,
+      const seq_id = ++seqId;
+      const { metrics } = await runJson(optimSchema, "optim_step", () => ({
+        seq_id,
         adam_params: {
           learning_rate: settings.learningRate,
           beta1: settings.beta1,
@@ -210,7 +227,7 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
           weight_decay: settings.weightDecay,
           ...(profile.gradientClipping !== undefined && { [profile.gradientClipping]: settings.maxGradNorm }),
         },
-      });
+      }));
       pending = 0;
       samplerPath = undefined;
       const name = profile.gradientNorm.find((candidate) => metrics?.[candidate] !== undefined);
@@ -223,7 +240,7 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
       throw new RootstepError("ENGINE_NAN", { what: `the gradient norm is ${gradNorm}`, where: client.name });
     },
     async exportState(): Promise<EngineState> {
-      const { path } = await runJson(pathSchema, "save_weights", { path: `state-${++saved}` });
+      const path = await save("save_weights", "state");
       const reference = Buffer.from(JSON.stringify({ tinker: 1, path }));
       return { weights: reference, optimizer: reference };
     },
@@ -232,11 +249,11 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
       if (profile.loadsFirst) {
         const before = model;
         model = await createModel();
-        await unload(before);
+        await letGo(before);
         seqId = 0;
         saved = 0;
       }
-      await runJson(z.unknown(), "load_weights", { path, optimizer: optimizer !== undefined });
+      await runJson(z.unknown(), "load_weights", () => ({ path, optimizer: optimizer !== undefined }));
       pending = 0;
       samplerPath = undefined;
     },
@@ -246,7 +263,7 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
       return client.download(`/training_runs/${model}/checkpoints/${name}/download`);
     },
     async close() {
-      await unload(model);
+      await letGo(model);
       await client.close();
     },
   };
@@ -261,6 +278,10 @@ function checkTokens(tokens: readonly number[], { vocabulary }: TextCodec, where
 }
 
 function checkedRows(rows: TargetLogprobs, data: readonly TinkerDatum[], where: string): TargetLogprobs {
+  if (rows.length !== data.length) {
+    const what = `the engine returned log-probabilities of ${rows.length} sequences for ${data.length}`;
+    throw new RootstepError("ENGINE_FAILED", { what, where });
+  }
   data.forEach(({ targets }, n) => {
     const row = rows[n];
     if (row?.length === targets.length) {
@@ -272,6 +293,14 @@ function checkedRows(rows: TargetLogprobs, data: readonly TinkerDatum[], where: 
     throw new RootstepError("ENGINE_FAILED", { what, where });
   });
   return rows;
+}
+
+function parseResult(result: Uint8Array, name: string, where: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(result).toString("utf8"));
+  } catch (cause) {
+    throw new RootstepError("ENGINE_FAILED", { what: `the result of ${name} is not JSON`, where, cause });
+  }
 }
 
 /** Rows per sequence, cut to the completions' own tokens, in the shape of the groups. */

@@ -1,0 +1,25 @@
+import { writeTracerTraj } from "../../src/formats/tracertraj/write.ts";
+import type { RunFolder } from "../../src/runs/run-folder.ts";
+import type { PipelineInput, PipelineRecords } from "../pipeline/pipeline.ts";
+import { datasetCard } from "./card.ts";
+import { RUN_FILES } from "./card-header.ts";
+import { type Dataset, SPLITS } from "./dataset.ts";
+import { tracerTrajParquet } from "./parquet.ts";
+
+/** The name of the evidence side file. */
+export const EVIDENCE_FILE = "evidence.jsonl";
+
+/** Writes `dataset/` of a run folder: both splits as JSON Lines and Parquet, the evidence, the card. */
+export async function writeDataset(
+  folder: RunFolder,
+  input: PipelineInput,
+  records: PipelineRecords,
+  dataset: Dataset,
+): Promise<void> {
+  for (const split of SPLITS) {
+    await writeTracerTraj(dataset.splits[split], folder.file("dataset", RUN_FILES.jsonl[split]));
+    folder.write(`dataset/${RUN_FILES.parquet[split]}`, tracerTrajParquet(dataset.splits[split]));
+  }
+  folder.write(`dataset/${EVIDENCE_FILE}`, dataset.evidence.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  folder.write("dataset/README.md", datasetCard(input, records, dataset));
+}

@@ -1,0 +1,2 @@
+import * as planted from "../synth/synthesize.ts";
+export const used = planted;
