@@ -2,6 +2,16 @@ import { z } from "zod";
 import { RootstepError } from "../../src/errors.ts";
 import { connectTo, type ServerAddress } from "../http.ts";
 
+// A step's answers hold a million numbers: one check per array, not one schema per element.
+const tokenIds = z.custom<readonly number[]>(
+  (value) => Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0),
+  "must be a list of token ids",
+);
+/** The servers write NaN as null. */
+const logprobList = z.custom<readonly (number | null)[]>(
+  (value) => Array.isArray(value) && value.every((logprob) => logprob === null || typeof logprob === "number"),
+  "must be a list of log-probabilities",
+);
 const logprobEntry = z.looseObject({ logprob: z.number() });
 
 const completionsSchema = z.looseObject({
@@ -9,10 +19,9 @@ const completionsSchema = z.looseObject({
   choices: z.array(
     z.looseObject({
       index: z.int().nonnegative(),
-      token_ids: z.array(z.int().nonnegative()),
-      prompt_token_ids: z.array(z.int().nonnegative()).nullish(),
-      // The servers write NaN as null.
-      logprobs: z.looseObject({ token_logprobs: z.array(z.number().nullable()) }),
+      token_ids: tokenIds,
+      prompt_token_ids: tokenIds.nullish(),
+      logprobs: z.looseObject({ token_logprobs: logprobList }),
       finish_reason: z.string().nullable(),
       prompt_logprobs: z.array(z.record(z.string(), logprobEntry).nullable()).nullish(),
     }),

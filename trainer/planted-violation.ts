@@ -1,2 +1,0 @@
-import * as planted from "../synth/synthesize.ts";
-export const used = planted;
