@@ -29,7 +29,7 @@ const WORKER = "--worker";
 const SLOTS = 2;
 
 if (process.argv[2] === WORKER) await work(process.argv[3] ?? "", Number(process.argv[4]));
-else await measure(Number(process.argv[2] ?? 32), Number(process.argv[3] ?? 50));
+else await measure(Number(process.argv[2] ?? 48), Number(process.argv[3] ?? 50));
 
 async function work(url: string, latencyMs: number): Promise<void> {
   const stop = new AbortController();
@@ -93,6 +93,8 @@ async function coordinate(path: string, url: string, tasks: number): Promise<{ l
   const config = synthConfigSchema.parse({
     tasks: { set: "chain", limit: tasks },
     model: { provider: "simulator", regime: "systematic", hardRate: 1, noise: 0 },
+    // No single run may outlast the others: the end would be a wait for it, whatever the number of workers.
+    search: { maxLiveCalls: 200 },
     inject: { operator: "none" },
   });
   const folder = openRunFolder({ path, kind: "synth", version: VERSION, settings: config, now: () => new Date() });
