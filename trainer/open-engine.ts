@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { sha256 } from "../src/checksum.ts";
 import { RootstepError } from "../src/errors.ts";
 import { type Environment, keyFromEnvironment, type Secret } from "../src/models/key.ts";
 import { parseServerUrl } from "../src/models/server-url.ts";
@@ -74,7 +75,16 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   const engine = await openTinker(config.engine, options);
   try {
     if (config.sampling.from === "engine") return { engine, notes: engine.notes, close: () => engine.close() };
-    return { ...vllmSide(engine, config.sampling, options), engine, notes: engine.notes, close: () => engine.close() };
+    const side = vllmSide(engine, config.sampling, options);
+    return {
+      ...side,
+      engine,
+      notes: engine.notes,
+      async close() {
+        await side.close();
+        await engine.close();
+      },
+    };
   } catch (error) {
     await engine.close();
     throw error;
@@ -118,7 +128,7 @@ function vllmSide(
   engine: TinkerEngine,
   sampling: Extract<SamplingConfig, { readonly from: "vllm" }>,
   options: OpenEngineOptions,
-): Pick<OpenedEngine, "rollouts" | "sync"> {
+): Pick<OpenedEngine, "rollouts" | "sync" | "close"> {
   const { servers } = options.config;
   if (servers.rollouts.length === 0) {
     throw new RootstepError("CONFIG_INVALID", { what: "no vLLM server has an address", where: "servers.rollouts" });
@@ -135,10 +145,13 @@ function vllmSide(
   );
   const here = servers.weightsFolder ?? join(options.folder, "sampler-weights");
   const there = servers.weightsFolderThere ?? here;
+  // A name of its own: two runs on one server would sample from each other's weights.
+  const adapter = `policy-${sha256(resolve(options.folder)).slice(0, 12)}`;
   const sync = vllmWeightSync({
     mode: sampling.sync,
     servers: opened,
     model: sampling.model,
+    adapter,
     exportWeights: async (policyVersion) => {
       const name = `version-${policyVersion}`;
       await unpackWeights(await engine.downloadSamplerWeights(), join(here, name));
@@ -160,6 +173,10 @@ function vllmSide(
     rollouts,
     sync: async (policyVersion) => {
       options.onSync?.(await sync.push(policyVersion, options.signal));
+    },
+    // A server that still knows the adapter reads its folder again when it needs it, and dies where the folder is gone.
+    async close() {
+      await Promise.all(opened.map((server) => server.unloadLora(adapter).catch(() => {})));
     },
   };
 }

