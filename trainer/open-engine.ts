@@ -172,7 +172,9 @@ function vllmSide(
   return {
     rollouts,
     sync: async (policyVersion) => {
-      options.onSync?.(await sync.push(policyVersion, options.signal));
+      // Pushed whether or not anybody listens: an argument of an optional call is not evaluated without one.
+      const report = await sync.push(policyVersion, options.signal);
+      options.onSync?.(report);
     },
     // A server that still knows the adapter reads its folder again when it needs it, and dies where the folder is gone.
     async close() {

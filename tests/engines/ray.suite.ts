@@ -35,7 +35,10 @@ describeWithEngines("a Ray cluster's Jobs API", () => {
       ...["--engine.base-model", model, "--engine.model-folder", model],
       ...["--servers.engine", skyrl.href, "--servers.rollouts", vllm.href],
     ];
-    const id = await jobs.submit({ entrypoint: entrypoint.map(quoted).join(" "), submissionId: "rootstep-tiny" });
+    const id = await jobs.submit({
+      entrypoint: entrypoint.map(quoted).join(" "),
+      submissionId: `rootstep-tiny-${process.pid}`,
+    });
     const status = await ended(id);
     expect(await jobs.logs(id)).toContain("2 of 2 steps done");
     expect(status).toBe("SUCCEEDED");
@@ -43,17 +46,22 @@ describeWithEngines("a Ray cluster's Jobs API", () => {
   }, 1_200_000);
 
   it("says that a job failed, and that a name is taken", async () => {
-    const id = await jobs.submit({ entrypoint: "sh -c 'echo went wrong; exit 3'", submissionId: "rootstep-fails" });
+    const id = await jobs.submit({
+      entrypoint: "sh -c 'echo went wrong; exit 3'",
+      submissionId: `rootstep-fails-${process.pid}`,
+    });
     expect(await ended(id)).toBe("FAILED");
     expect(await jobs.logs(id)).toContain("went wrong");
-    await expect(jobs.submit({ entrypoint: "true", submissionId: "rootstep-fails" })).rejects.toMatchObject({
+    await expect(
+      jobs.submit({ entrypoint: "true", submissionId: `rootstep-fails-${process.pid}` }),
+    ).rejects.toMatchObject({
       code: "ENGINE_FAILED",
       what: expect.stringContaining("submitted before"),
     });
   }, 1_200_000);
 
   it("stops a job, knows no other, and lets nobody in without the token", async () => {
-    const id = await jobs.submit({ entrypoint: "sleep 600", submissionId: "rootstep-sleeps" });
+    const id = await jobs.submit({ entrypoint: "sleep 600", submissionId: `rootstep-sleeps-${process.pid}` });
     await expect.poll(async () => (await jobs.status(id)).status, { timeout: 300_000 }).toBe("RUNNING");
     await jobs.stop(id);
     expect(await ended(id)).toBe("STOPPED");
