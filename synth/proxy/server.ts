@@ -89,12 +89,7 @@ export async function serveProxy({ run, token, handler, tools, port = 0 }: Proxy
       sendError(response, 401, "OTHER_KEY", "the key is not this run's: let the program read it from OPENAI_API_KEY");
       return;
     }
-    readBody(request, (error, body) => {
-      if (error !== undefined) {
-        sendError(response, error.code === "USAGE" ? 413 : 400, "BAD_REQUEST", error.message);
-        return;
-      }
-      if (response.destroyed) return; // its client has left: nobody asks
+    readBody(request, response, (body) => {
       const path = `/${endpoint === "models" ? pathBelowV1(request.url ?? "") : endpoint}`;
       const lane = laneOf(agent === undefined ? undefined : decoded(agent), key, endpoint, body);
       const retry = Number(request.headers["x-stainless-retry-count"] ?? 0) || 0;
@@ -109,12 +104,7 @@ export async function serveProxy({ run, token, handler, tools, port = 0 }: Proxy
       sendError(response, 401, "OTHER_KEY", "the tool's address is of another run: let the program read it anew");
       return;
     }
-    readBody(request, (error, body) => {
-      if (error !== undefined) {
-        sendError(response, error.code === "USAGE" ? 413 : 400, "BAD_REQUEST", error.message);
-        return;
-      }
-      if (response.destroyed) return; // its client has left: nobody asks
+    readBody(request, response, (body) => {
       const { tool, path, query } = route;
       const agent = route.agent === undefined ? undefined : decoded(route.agent);
       const asked = { tool, agent, method: request.method ?? "GET", path, query, headers: request.headers, body };
@@ -214,9 +204,16 @@ function decoded(text: string): string {
   }
 }
 
-function readBody(request: IncomingMessage, done: (error: RootstepError | undefined, body: Buffer) => void): void {
+/** Hands on the whole body, unpacked; a bad one is answered here, and one whose client has left goes nowhere. */
+function readBody(request: IncomingMessage, response: ServerResponse, use: (body: Buffer) => void): void {
   const parts: Buffer[] = [];
   let size = 0;
+  const refuse = (error: RootstepError): void => {
+    sendError(response, error.code === "USAGE" ? 413 : 400, "BAD_REQUEST", error.message);
+  };
+  const handOn = (body: Buffer): void => {
+    if (!response.destroyed) use(body);
+  };
   request.on("data", (part: Buffer) => {
     size += part.length;
     if (size <= LARGEST_REQUEST) parts.push(part);
@@ -225,13 +222,10 @@ function readBody(request: IncomingMessage, done: (error: RootstepError | undefi
   request.on("end", () => {
     const [only] = parts;
     const body = parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
-    if (size > LARGEST_REQUEST) return done(tooLarge(), Buffer.alloc(0));
+    if (size > LARGEST_REQUEST) return refuse(tooLarge());
     const encoding = request.headers["content-encoding"] ?? "identity";
-    if (encoding === "identity") return done(undefined, body);
-    void decompressed(encoding, body).then(
-      (plain) => done(undefined, plain),
-      (error: unknown) => done(asRootstepError(error), Buffer.alloc(0)),
-    );
+    if (encoding === "identity") return handOn(body);
+    void decompressed(encoding, body).then(handOn, (error: unknown) => refuse(asRootstepError(error)));
   });
 }
 

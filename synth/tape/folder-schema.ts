@@ -43,6 +43,20 @@ const headerSchema = z.strictObject({
 
 const outcome = z.enum(["complete", "cut", "aborted", "unreachable"]);
 
+/** What is kept of every request, to a model or to a tool. */
+const sent = { query: z.string().exactOptional(), headers, body: sha256 };
+
+/** What is kept of every answer. */
+const response = z.strictObject({
+  /** cut: the upstream ended early · aborted: the client left · unreachable: no answer began. */
+  outcome,
+  status: z.number().int(),
+  headers,
+  body: sha256,
+  /** Byte lengths of the pieces in which the body came, where there was more than one. */
+  chunks: z.array(z.number().int().nonnegative()).exactOptional(),
+});
+
 const callSchema = z.strictObject({
   type: z.literal("call"),
   /** Order in which requests arrived; lines are in the order in which answers ended. */
@@ -58,21 +72,11 @@ const callSchema = z.strictObject({
   askedAt: z.number(),
   tookMs: z.number(),
   request: z.strictObject({
-    query: z.string().exactOptional(),
-    headers,
-    body: sha256,
+    ...sent,
     /** sha256 of endpoint and canonical JSON. */
     key: sha256,
   }),
-  response: z.strictObject({
-    /** cut: the upstream ended early · aborted: the client left · unreachable: no answer began. */
-    outcome,
-    status: z.number().int(),
-    headers,
-    body: sha256,
-    /** Byte lengths of the pieces in which the body came, where there was more than one. */
-    chunks: z.array(z.number().int().nonnegative()).exactOptional(),
-  }),
+  response,
 });
 
 /** One request to a tool and what it answered: HTTP of any kind, MCP over HTTP, or a line of MCP over stdio. */
@@ -93,19 +97,11 @@ const toolExchangeSchema = z.strictObject({
     method: z.string(),
     /** Below the tool's base URL. */
     path: z.string(),
-    query: z.string().exactOptional(),
-    headers,
-    body: sha256,
+    ...sent,
     /** sha256 of what the request asks, see synth/tools/tool-key.ts. */
     key: sha256,
   }),
-  response: z.strictObject({
-    outcome,
-    status: z.number().int(),
-    headers,
-    body: sha256,
-    chunks: z.array(z.number().int().nonnegative()).exactOptional(),
-  }),
+  response,
 });
 
 const endSchema = z.strictObject({

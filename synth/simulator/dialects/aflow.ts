@@ -1,5 +1,5 @@
 import type { Dialect } from "./dialect.ts";
-import { isWorkedOut, lengthWithOneCheck, linesIn, problemIn, roleIn, shownTo } from "./team-lines.ts";
+import { linesIn, plainTurn, problemIn, roleIn, shownTo } from "./team-lines.ts";
 
 /**
  * AFlow's operators ask with one user message and no system prompt: the instruction, then the input (`Custom`), or
@@ -15,16 +15,7 @@ export const aflow: Dialect = {
     const agent = message.content.startsWith("You are the ") ? roleIn(message.content) : undefined;
     const problem = problemIn(shown);
     if (agent === undefined || problem === undefined) return undefined;
-    const log = linesIn([message.content.slice(message.content.indexOf("Problem: "))]);
-    return {
-      kind: "turn",
-      agent,
-      problem,
-      log,
-      final: isWorkedOut(log),
-      length: lengthWithOneCheck,
-      dress: (content) => ({ content }),
-    };
+    return plainTurn(agent, problem, linesIn([message.content.slice(message.content.indexOf("Problem: "))]));
   },
 };
 

@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../../src/models/chat-model.ts";
 import type { Calculation } from "../../tasks/calculations.ts";
 import type { LogLine } from "../log-state.ts";
-import type { Role } from "./dialect.ts";
+import type { Role, TurnReading } from "./dialect.ts";
 
 /**
  * The lines by which every shipped team works, whatever its framework: `Plan N: A op B`, `A op B = C`,
@@ -58,3 +58,16 @@ export function nextSpeaker(lines: readonly LogLine[]): Role | undefined {
 
 /** Turns of a clean run in which the verifier speaks once, at the end. */
 export const lengthWithOneCheck = (calculations: readonly Calculation[]): number => 2 * calculations.length + 1;
+
+/** The turn of a role that answers in plain text; `log` is the team's work so far. */
+export function plainTurn(agent: Role, problem: string, log: readonly LogLine[]): TurnReading {
+  return {
+    kind: "turn",
+    agent,
+    problem,
+    log,
+    final: isWorkedOut(log),
+    length: lengthWithOneCheck,
+    dress: (content) => ({ content }),
+  };
+}
