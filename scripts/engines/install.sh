@@ -5,6 +5,8 @@
 # to some minutes (vllm, 6 GB). Set ROOTSTEP_PYTHON312 where Python 3.12 is not found.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=/dev/null
+. "$here/../python312.sh"
 engine=${1:-}
 case "$engine" in
   vllm) flags=(--overrides "$here/vllm/overrides.txt") ;;
@@ -15,22 +17,9 @@ case "$engine" in
     ;;
 esac
 
-cache=${ROOTSTEP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rootstep}
+cache=$(rootstep_cache)
 hash=$(cat "$here/$engine/"*.txt | sha256sum | cut -c1-12)
 venv="$cache/engines/$engine-$hash"
-
-python312() {
-  local candidate
-  for candidate in "${ROOTSTEP_PYTHON312:-}" python3.12 python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3; do
-    [ -n "$candidate" ] || continue
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null; then
-      echo "$candidate"
-      return
-    fi
-  done
-  echo "Python 3.12 was not found; install it, or name it in ROOTSTEP_PYTHON312" >&2
-  return 1
-}
 
 mkdir -p "$cache/engines"
 exec 9>"$venv.lock"

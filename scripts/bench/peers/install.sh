@@ -6,27 +6,16 @@
 #   uv pip compile --python 3.12 --generate-hashes --no-header --no-annotate PEER.in -o PEER.lock.txt
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=/dev/null
+. "$here/../../python312.sh"
 peer=${1:-}
 lock="$here/$peer.lock.txt"
 if [ -z "$peer" ] || [ ! -e "$lock" ]; then
   echo "usage: install.sh tracefork|litellm" >&2
   exit 2
 fi
-cache=${ROOTSTEP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rootstep}
+cache=$(rootstep_cache)
 venv="$cache/bench-peers/$peer-$(sha256sum "$lock" | cut -c1-12)"
-
-python312() {
-  local candidate
-  for candidate in "${ROOTSTEP_PYTHON312:-}" python3.12 python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3; do
-    [ -n "$candidate" ] || continue
-    if "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null; then
-      echo "$candidate"
-      return
-    fi
-  done
-  echo "Python 3.12 was not found; install it, or name it in ROOTSTEP_PYTHON312" >&2
-  return 1
-}
 
 if [ ! -e "$venv/finished" ]; then
   python=$(python312)
