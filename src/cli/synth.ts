@@ -1,7 +1,6 @@
 import { type SynthConfig, synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { Share, StrategyReport, SynthReport } from "../../synth/pipeline/report.ts";
 import { tasksKey } from "../../synth/pipeline/unit-context.ts";
-import { redisQueue } from "../../synth/queue/redis-queue.ts";
 import { requireKnownNames, type SynthesizeInput, synthesize } from "../../synth/synthesize.ts";
 import { EXIT } from "../errors.ts";
 import { wilsonInterval } from "../evaluation/statistics.ts";
@@ -82,8 +81,10 @@ function queueOn(
   config: SynthConfig,
   { version, progress }: CommandContext,
 ): NonNullable<SynthesizeInput["openQueue"]> {
-  return (units, ledger) =>
-    redisQueue({
+  return async (units, ledger) => {
+    // Loaded here: runs without Redis, and every other command, need none of it.
+    const { redisQueue } = await import("../../synth/queue/redis-queue.ts");
+    return redisQueue({
       url,
       version,
       run: ledger.runId,
@@ -92,6 +93,7 @@ function queueOn(
       note: (line) => progress.note(line),
       onWorkers: (workers) => ledger.seen(workers),
     });
+  };
 }
 
 export function renderSynth(report: SynthReport): string {

@@ -1,7 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { runWorker } from "../../synth/worker/run-worker.ts";
-import { unitExecutors } from "../../synth/worker/unit-executors.ts";
 import { EXIT } from "../errors.ts";
 import { modelFromConfig } from "../models/resolve.ts";
 import { optionalNumber, plainCommand } from "./command.ts";
@@ -34,6 +32,9 @@ export const worker = plainCommand({
   ],
   async run(_, args, context) {
     const url = requiredRedisUrl(args, context);
+    // Loaded here: no other command needs the queue's libraries.
+    const { runWorker } = await import("../../synth/worker/run-worker.ts");
+    const { unitExecutors } = await import("../../synth/worker/unit-executors.ts");
     const host = hostname();
     const slots = optionalNumber(args, "concurrency") ?? DEFAULTS.slots;
     const milliseconds = (name: string, fallback: number): number => 1000 * (optionalNumber(args, name) ?? fallback);

@@ -9,7 +9,6 @@ import { parseRecord } from "../../../src/formats/record-error.ts";
 import { shippedPath } from "../../../src/package-root.ts";
 import type { Outcome, Task } from "../../../src/trajectory/schema.ts";
 import type { LoadOptions, TaskSet } from "../task-set.ts";
-import { compareAnswers } from "./equality.ts";
 import { boxedIn } from "./normalize.ts";
 
 const recordSchema = z.object({
@@ -110,11 +109,13 @@ function taskOf(record: z.infer<typeof recordSchema>, position: string, where: s
 }
 
 /** The answer of a run: what it boxed, else all it said. An undecided comparison is no success, and the detail says so. */
-function checkMath(task: Task, answer: string | undefined): Outcome {
+async function checkMath(task: Task, answer: string | undefined): Promise<Outcome> {
   const checker = "math-equality";
   const reference = task.referenceAnswer;
   if (reference === undefined) throw new RootstepError("CHECKER_FAILED", { what: `task ${task.id} has no answer` });
   if (answer === undefined) return { success: false, checker, detail: "the run gave no answer" };
+  // Loaded here, for the algebra system takes longer to start than every other command of rootstep.
+  const { compareAnswers } = await import("./equality.ts");
   const verdict = compareAnswers(boxedIn(answer) ?? answer, reference);
   const detail = verdict === "undecided" ? "undecided: the two forms could not be compared" : verdict;
   return { success: verdict === "equal", checker, answer, detail };
