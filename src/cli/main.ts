@@ -7,7 +7,7 @@ import { environmentName, flagName, loadConfig, type Setting, setPath, settingsO
 import { interruptSignal } from "../runs/interrupt.ts";
 import { createProgress, silentProgress } from "../runs/progress.ts";
 import type { AnyCommand, Arguments, CommandContext } from "./command.ts";
-import { commands } from "./commands.ts";
+import { commandsFor } from "./commands.ts";
 
 /** Where a call of the command line reads and writes. */
 export interface World {
@@ -66,8 +66,8 @@ export async function main(argv: readonly string[], world: World): Promise<ExitC
       });
     exit = (await command.start(load, parsed, context)) ?? EXIT.ok;
   };
-  addCommands(cli, commands, run);
   try {
+    if (argv[0] !== "--version") addCommands(cli, await commandsFor(argv), run);
     await cli.parseAsync();
   } catch (thrown) {
     const error = asRootstepError(thrown);
