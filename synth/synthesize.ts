@@ -57,7 +57,7 @@ export async function synthesize(options: SynthesizeInput): Promise<SynthReport>
       const dataset = buildDataset(input, records);
       await writeDataset(folder, input, records, dataset);
       ledger.sync();
-      const report = reportOf(records, dataset, config.search, readUnitCosts(folder.path));
+      const report = reportOf(records, dataset, config.search, readUnitCosts(folder.path), context.refused);
       folder.write("report.json", `${JSON.stringify(report, null, 2)}\n`);
       return report;
     } finally {

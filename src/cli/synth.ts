@@ -1,6 +1,5 @@
 import { type SynthConfig, synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { Share, StrategyReport, SynthReport } from "../../synth/pipeline/report.ts";
-import { tasksKey } from "../../synth/pipeline/unit-context.ts";
 import { requireKnownNames, type SynthesizeInput, synthesize } from "../../synth/synthesize.ts";
 import { EXIT } from "../errors.ts";
 import { wilsonInterval } from "../evaluation/statistics.ts";
@@ -66,7 +65,7 @@ export async function runSynth(
       progress: context.progress,
       signal: context.signal,
       now: context.now,
-      openQueue: redis === undefined ? undefined : queueOn(redis, config, context),
+      openQueue: redis === undefined ? undefined : queueOn(redis, context),
       openModel: (model) => modelFromConfig(model, context.env, { budget }),
       withCaps: (model) => (maxCalls === undefined ? model : withBudget(model, budget)),
     });
@@ -76,20 +75,17 @@ export async function runSynth(
 }
 
 /** The coordinator's end of a queue on Redis. */
-function queueOn(
-  url: string,
-  config: SynthConfig,
-  { version, progress }: CommandContext,
-): NonNullable<SynthesizeInput["openQueue"]> {
+function queueOn(url: string, { version, progress }: CommandContext): NonNullable<SynthesizeInput["openQueue"]> {
   return async (units, ledger) => {
     // Loaded here: runs without Redis, and every other command, need none of it.
+    const { registrationOf } = await import("../../synth/queue/run-registration.ts");
     const { redisQueue } = await import("../../synth/queue/redis-queue.ts");
     return redisQueue({
       url,
       version,
       run: ledger.runId,
       epoch: ledger.epoch,
-      registration: { config, tasks: tasksKey(units) },
+      registration: registrationOf(units),
       note: (line) => progress.note(line),
       onWorkers: (workers) => ledger.seen(workers),
     });
@@ -101,13 +97,27 @@ export function renderSynth(report: SynthReport): string {
   const missing = Object.entries(dead).map(([stage, units]) => `${units} of stage ${stage}`);
   return [
     `${report.runs} runs recorded, ${report.failedRuns} failed, ${report.notReplayable} not replayable`,
+    ...Object.entries(report.refused ?? {}).map(([why, problems]) => `${problems} problems refused: ${why}`),
     searchTable("Search for the decisive step in failed runs", report.strategies),
     ...report.strategies.flatMap(renderAnalyzer),
     `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
+    ...operatorLine(injection.operators),
     `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
+    ...unlabelledLine(report.unlabelled),
     costLine(report.cost.perLabel),
     ...(missing.length === 0 ? [] : [`Dead units, missing above: ${missing.join(", ")}`]),
   ].join("\n\n");
+}
+
+function unlabelledLine(unlabelled: SynthReport["unlabelled"]): string[] {
+  const counts = Object.entries(unlabelled).map(([why, runs]) => `${runs} ${why}`);
+  return counts.length === 0 ? [] : [`Failed runs without a label, in unlabelled.jsonl: ${counts.join(", ")}`];
+}
+
+/** Decisive points of those tried, by operator. */
+function operatorLine(operators: SynthReport["injection"]["operators"]): string[] {
+  const counts = Object.entries(operators).map(([operator, { hits, n }]) => `${operator} ${hits} of ${n}`);
+  return counts.length === 0 ? [] : [`Injected labels by operator, of the points tried: ${counts.join(", ")}`];
 }
 
 /** What the analyzer, its control arms and e-BH had to say under one strategy; a line each, where there is something. */

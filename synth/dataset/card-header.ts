@@ -51,28 +51,30 @@ export function cardHeader({ prettyName, licence, records, tags, files }: CardHe
     task_categories: ["other"],
     tags,
     size_categories: [sizeCategory(records)],
-    configs: configsOf(files),
+    ...filesNamed(files),
   };
   return `---\n${stringify(header, { lineWidth: 0 })}---\n`;
 }
 
-/** Parquet is the default: its columns have one type each, which JSON Lines with free `extra` fields have not. */
-function configsOf({ parquet, jsonl }: CardHeader["files"]) {
+/**
+ * Parquet is what `load_dataset` loads: its columns have one type each, which JSON Lines with free `extra` fields have not.
+ * The JSON Lines stand under a key of our own: `datasets` reads every configuration of a folder with one reader, that of
+ * the first (5.2.0, `LocalDatasetModuleFactory`), so a second one in another form could not be loaded.
+ */
+function filesNamed({ parquet, jsonl }: CardHeader["files"]) {
   const dataFiles = (files: SplitFiles) => SPLITS.map((split) => ({ split, path: files[split] }));
-  return [
-    { config_name: "default", default: true, data_files: dataFiles(parquet) },
-    { config_name: "jsonl", data_files: dataFiles(jsonl) },
-  ];
+  return {
+    configs: [{ config_name: "default", default: true, data_files: dataFiles(parquet) }],
+    tracertraj: { jsonl: dataFiles(jsonl) },
+  };
 }
+
+const dataFilesSchema = z.array(z.looseObject({ split: z.string(), path: z.string() }));
 
 const headerSchema = z.looseObject({
   license: z.string(),
-  configs: z.array(
-    z.looseObject({
-      config_name: z.string(),
-      data_files: z.array(z.looseObject({ split: z.string(), path: z.string() })),
-    }),
-  ),
+  configs: z.array(z.looseObject({ config_name: z.string(), data_files: dataFilesSchema })),
+  tracertraj: z.looseObject({ jsonl: dataFilesSchema }),
 });
 export type ReadHeader = z.infer<typeof headerSchema>;
 
@@ -98,5 +100,5 @@ export function readCardHeader(card: string, where: string): { readonly header: 
 /** The card of the same records under other file names. @throws RootstepError DATA_INVALID */
 export function withFiles(card: string, files: CardHeader["files"], where: string): string {
   const { header, body } = readCardHeader(card, where);
-  return `---\n${stringify({ ...header, configs: configsOf(files) }, { lineWidth: 0 })}---\n${body}`;
+  return `---\n${stringify({ ...header, ...filesNamed(files) }, { lineWidth: 0 })}---\n${body}`;
 }

@@ -1,8 +1,10 @@
 import { wilsonInterval } from "../../src/evaluation/statistics.ts";
 import type { Trajectory } from "../../src/trajectory/schema.ts";
 import type { PipelineInput, PipelineRecords } from "../pipeline/pipeline.ts";
+import { counted, labelsByOperator } from "../pipeline/report.ts";
 import { cardHeader, RUN_FILES } from "./card-header.ts";
 import { type Dataset, levelsOfStrategy, SPLITS, type Split } from "./dataset.ts";
+import { UNLABELLED_FILE } from "./unlabelled-file.ts";
 
 /** README.md of a dataset: what is in it, where it comes from, how it was labelled, what it is not good for. */
 export function datasetCard(input: PipelineInput, records: PipelineRecords, dataset: Dataset): string {
@@ -38,12 +40,12 @@ ${table(["system", "task set", "source of the label", "verdict", "runs", "train"
 
 ## Files
 
-\`train\` and \`test\` as Parquet (the default configuration) and as JSON Lines, with the same records. In Parquet the fields of no fixed shape (\`extra\`, \`provenance.seed\`) are JSON text. \`evidence.jsonl\` has, for every label and for every run that got none, what the reruns said; a label's \`evidenceRef\` is the \`id\` there.
-
+\`train\` and \`test\` as Parquet (what \`load_dataset\` of Hugging Face loads) and as JSON Lines (for \`load_dataset("json", data_files=…)\`), with the same records. In Parquet the fields of no fixed shape (\`extra\`, \`provenance.seed\`) are JSON text. \`evidence.jsonl\` has, for every label and for every run that got none, what the reruns said; a label's \`evidenceRef\` is the \`id\` there.
+${unlabelledLine(dataset)}
 ## How the labels were made
 
 - counterfactual: strategy \`${config.search.strategies[0]}\`, α = ${config.search.alpha}, smallest effect ${config.search.minEffect}, at most ${config.search.maxBlocks} blocks a step${config.search.fdr === undefined ? "" : `, false discovery rate ${config.search.fdr} (e-BH)`}
-- injection: ${operator === "none" ? "none" : `operator \`${operator}\`, against a placebo at the same step, in runs that succeed again with a lower 95% bound of ${config.inject.minControlSuccess}`}
+- injection: ${operator === "none" ? "none" : `operator \`${operator}\`, against a placebo at the same step, in runs that succeed again with a lower 95% bound of ${config.inject.minControlSuccess}${operatorCounts(records)}`}
 ${evidenceLines(input, records, dataset).join("\n")}
 
 ## Known limits
@@ -58,6 +60,20 @@ ${evidenceLines(input, records, dataset).join("\n")}
 
 - tasks: ${taskSet.title}; ${taskSet.source}; licence ${taskSet.licence}. The task texts, references and what agents quote of them stay under it.
 - runs and labels: made with rootstep (MIT). What a model wrote may be bound by the terms of ${simulated ? "no model: the simulator is part of rootstep" : model.id}.
+`;
+}
+
+/** A point of `evidence.jsonl` names the operator that made it. */
+function operatorCounts({ injections }: PipelineRecords): string {
+  const counts = Object.entries(labelsByOperator(injections)).map(([name, { hits, n }]) => `${name} ${hits} of ${n}`);
+  return counts.length === 0 ? "" : `; labels by operator, of the points tried: ${counts.join(", ")}`;
+}
+
+function unlabelledLine({ unlabelled }: Dataset): string {
+  if (unlabelled.length === 0) return "";
+  const counts = Object.entries(counted(unlabelled.map(({ why }) => why))).map(([why, runs]) => `${runs} ${why}`);
+  return `
+Failed runs without a label: ${unlabelled.length} (${counts.join(", ")}). They are in no split; \`synth run\` leaves them beside this folder as \`${UNLABELLED_FILE}\`.
 `;
 }
 

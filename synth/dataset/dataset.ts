@@ -1,4 +1,4 @@
-import type { Label, Trajectory } from "../../src/trajectory/schema.ts";
+import type { Label, Task, Trajectory } from "../../src/trajectory/schema.ts";
 import { heldOutGroups } from "../../src/trajectory/split.ts";
 import type { PipelineInput, PipelineRecords } from "../pipeline/pipeline.ts";
 import type { RecordingRecord, SearchRecord } from "../pipeline/records.ts";
@@ -15,8 +15,18 @@ export interface Evidence {
   readonly [detail: string]: unknown;
 }
 
+/** Why a failed run has no label: the search's verdict, or what kept its label out. */
+export type WhyUnlabelled = SearchRecord["verdict"] | "not kept by e-BH" | "search not done";
+
+export interface Unlabelled {
+  readonly trajectory: Trajectory;
+  readonly why: WhyUnlabelled;
+}
+
 export interface Dataset {
   readonly splits: Readonly<Record<Split, readonly Trajectory[]>>;
+  /** Failed runs that stand in no split, in the order in which they were recorded. */
+  readonly unlabelled: readonly Unlabelled[];
   readonly evidence: readonly Evidence[];
 }
 
@@ -43,13 +53,47 @@ export function buildDataset(input: PipelineInput, records: PipelineRecords): Da
   const testGroups = heldOutGroups(groups, { share: dataset.testShare, seed, name: "split", cut: "exact" });
   const inSplit = (split: Split): Trajectory[] =>
     all.filter(({ task }) => testGroups.has(task.groupId) === (split === "test"));
-  return { splits: { train: inSplit("train"), test: inSplit("test") }, evidence: evidenceOf(records, labelling) };
+  return {
+    splits: { train: inSplit("train"), test: inSplit("test") },
+    unlabelled: unlabelledOf(input, records, new Set(counterfactual.map(({ id }) => id))),
+    evidence: evidenceOf(records, labelling),
+  };
+}
+
+function unlabelledOf(input: PipelineInput, records: PipelineRecords, labelled: ReadonlySet<string>): Unlabelled[] {
+  const [labelling] = input.config.search.strategies;
+  const verdicts = new Map(
+    records.searches.filter(({ strategy }) => strategy === labelling).map(({ id, verdict }) => [id, verdict]),
+  );
+  return records.recordings.flatMap((recording) => {
+    const task = input.tasks.get(recording.taskId);
+    if (task === undefined || recording.outcome.success || labelled.has(recording.id)) return [];
+    const verdict = verdicts.get(recording.id) ?? "search not done";
+    return [
+      { trajectory: failedRun(input, recording, task, []), why: isTrusted(verdict) ? "not kept by e-BH" : verdict },
+    ];
+  });
+}
+
+const isTrusted = (verdict: WhyUnlabelled): boolean => verdict === "earliest-confirmed" || verdict === "first-flip";
+
+function failedRun(input: PipelineInput, recording: RecordingRecord, task: Task, labels: readonly Label[]): Trajectory {
+  return trajectoryOf({
+    id: recording.id,
+    task,
+    system: input.system,
+    calls: recording.tape.calls,
+    outcome: recording.outcome,
+    labels,
+    model: input.model.id,
+    simulated: input.simulator !== undefined,
+  });
 }
 
 function labelled(input: PipelineInput, recording: RecordingRecord, search: SearchRecord): Trajectory[] {
   const task = input.tasks.get(recording.taskId);
-  const trusted = search.verdict === "earliest-confirmed" || search.verdict === "first-flip";
-  if (task === undefined || !trusted || search.step === undefined || search.agent === undefined) return [];
+  if (task === undefined || !isTrusted(search.verdict) || search.step === undefined || search.agent === undefined)
+    return [];
   const label: Label = {
     agent: search.agent,
     step: search.step,
@@ -57,18 +101,7 @@ function labelled(input: PipelineInput, recording: RecordingRecord, search: Sear
     verdict: search.verdict,
     evidenceRef: recording.id,
   };
-  return [
-    trajectoryOf({
-      id: recording.id,
-      task,
-      system: input.system,
-      calls: recording.tape.calls,
-      outcome: recording.outcome,
-      labels: [label],
-      model: input.model.id,
-      simulated: input.simulator !== undefined,
-    }),
-  ];
+  return [failedRun(input, recording, task, [label])];
 }
 
 /** The false discovery rate at which each label of a strategy would be kept, by run. */

@@ -16,7 +16,7 @@ export interface DatasetFolder {
   readonly card: string;
   readonly header: ReadHeader;
   readonly evidence: string;
-  /** Whole paths by configuration: `default` is Parquet, `jsonl` JSON Lines. */
+  /** Whole paths, by form. */
   readonly files: Readonly<Record<"parquet" | "jsonl", Readonly<Record<Split, string>>>>;
 }
 
@@ -43,17 +43,17 @@ export async function openDatasetFolder(given: string): Promise<DatasetFolder> {
   }
   const card = join(path, "README.md");
   const { header } = readCardHeader(await onFile(card, () => readFile(card, "utf8")), card);
-  const filesOf = (name: string): Record<Split, string> => {
-    const config = header.configs.find(({ config_name }) => config_name === name);
+  const filesOf = (form: string, named: ReadHeader["tracertraj"]["jsonl"] | undefined): Record<Split, string> => {
     const fileOf = (split: Split): string => {
-      const file = config?.data_files.find((one) => one.split === split)?.path;
+      const file = named?.find((one) => one.split === split)?.path;
       if (file !== undefined) return join(path, file);
-      throw new RootstepError("DATA_INVALID", { what: `the card names no file for ${name}, ${split}`, where: card });
+      throw new RootstepError("DATA_INVALID", { what: `the card names no ${form} file for ${split}`, where: card });
     };
     const [train, test] = SPLITS.map(fileOf);
     return { train: train ?? "", test: test ?? "" };
   };
-  const files = { parquet: filesOf("default"), jsonl: filesOf("jsonl") };
+  const parquet = header.configs.find(({ config_name }) => config_name === "default")?.data_files;
+  const files = { parquet: filesOf("Parquet", parquet), jsonl: filesOf("JSON Lines", header.tracertraj.jsonl) };
   return { path, card, header, files, evidence: join(path, EVIDENCE_FILE) };
 }
 

@@ -1,5 +1,5 @@
 import { NO_CONTEXT, type RuleOperator } from "./operator.ts";
-import { changesAt, hasCode, oneOf } from "./text.ts";
+import { type Change, changesAt, hasCode, oneOf, sentencesIn } from "./text.ts";
 
 /** Places in Python where a condition can be left out and the code still parses. */
 const IN_CODE: readonly (readonly [RegExp, (match: RegExpExecArray) => string])[] = [
@@ -20,7 +20,7 @@ export const droppedConstraint: RuleOperator = {
   title: "one condition left out",
   kind: "rule",
   domains: ["math", "code", "search", "game"],
-  perturb(action, random, { domain } = NO_CONTEXT) {
+  perturb(action, random, { domain, titles } = NO_CONTEXT) {
     if (domain === "code" || (domain === undefined && hasCode(action))) {
       return oneOf(
         action,
@@ -35,14 +35,33 @@ export const droppedConstraint: RuleOperator = {
         random,
       );
     }
-    const topics = changesAt(action, TOPIC, ([topic]) => withoutOneWord(topic));
+    const topics = changesAt(action, TOPIC, ([topic]) => withoutOneWord(topic, titles));
     const clauses = changesAt(action, CLAUSE, () => [""]);
-    return oneOf(action, domain === "math" || topics.length === 0 ? clauses : topics, random);
+    if (domain === "math") return oneOf(action, clauses, random);
+    return oneOf(action, action.search(TOPIC) >= 0 ? topics : [...clauses, ...sentencesLeftOut(action)], random);
   },
 };
 
-/** A query of several words, each time without one of them. */
-function withoutOneWord(topic: string): string[] {
+/** Each time one sentence of a note that has several. */
+function sentencesLeftOut(action: string): Change[] {
+  const [label] = /^Note: /u.exec(action) ?? [];
+  const sentences = label === undefined ? [] : sentencesIn(action.slice(label.length));
+  return sentences.length < 2
+    ? []
+    : sentences.map((sentence, at) => {
+        const start = action.indexOf(sentence);
+        const end = start + sentence.length;
+        return at === 0 ? { at: start, end: end + 1, by: "" } : { at: start - 1, end, by: "" };
+      });
+}
+
+/** A query of several words, each time without one of them; where titles are known, only if another one then fits as well. */
+function withoutOneWord(topic: string, titles: readonly string[] | undefined): string[] {
   const words = topic.split(" ");
-  return words.length < 2 ? [] : words.map((_, left) => words.filter((__, at) => at !== left).join(" "));
+  if (words.length < 2) return [];
+  const fewer = words.map((_, left) => words.filter((__, at) => at !== left));
+  const others = titles?.filter((title) => title !== topic).map((title) => new Set(title.split(" ")));
+  const fits = (query: readonly string[]): boolean =>
+    others === undefined || others.some((title) => query.every((word) => title.has(word)));
+  return fewer.filter(fits).map((query) => query.join(" "));
 }

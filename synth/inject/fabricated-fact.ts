@@ -1,5 +1,5 @@
 import { NO_CONTEXT, type RuleOperator } from "./operator.ts";
-import { type Change, changesAt, hasCode, oneOf, sentencesIn } from "./text.ts";
+import { assertedResults, type Change, changesAt, hasCode, oneOf, sentencesIn } from "./text.ts";
 
 /** Functions that do not exist in Python, in place of those that do: what people and models take over from elsewhere. */
 const INVENTED: readonly (readonly [RegExp, string])[] = [
@@ -29,6 +29,8 @@ export const fabricatedFact: RuleOperator = {
   domains: ["search", "code"],
   perturb(action, random, { domain, shown } = NO_CONTEXT) {
     if (domain === "code" || (domain === undefined && hasCode(action))) {
+      const results = assertedResults(action);
+      if (results.length > 0) return oneOf(action, denied(action, results), random);
       return oneOf(
         action,
         INVENTED.flatMap(([real, made]) => changesAt(action, real, () => [made])),
@@ -38,6 +40,12 @@ export const fabricatedFact: RuleOperator = {
     return oneOf(action, madeUp(action, shown), random);
   },
 };
+
+/** Asserts of a yes or no the other one. */
+const denied = (action: string, results: ReturnType<typeof assertedResults>): Change[] =>
+  changesAt(action, /\b(?:True|False)\b/gu, ([said]) => [said === "True" ? "False" : "True"]).filter(({ at }) =>
+    results.some((result) => at >= result.at && at < result.end),
+  );
 
 /** Each sentence of the action with the predicate of another sentence that the agent was shown. */
 function madeUp(action: string, shown: string): Change[] {

@@ -6,7 +6,7 @@ import { addBlock, type EProcess, emptyEProcess, probabilityOfEffect } from "../
 import { shownAt } from "../search/shown-at.ts";
 import type { SearchSettings } from "../search/strategy.ts";
 import { stepsFromCalls } from "../tape/tape.ts";
-import { domainOf, type InjectionOperator, requireDomain } from "./operator.ts";
+import { contextOf, domainOf, type InjectionOperator, type Perturbation, requireDomain } from "./operator.ts";
 import { rephrased } from "./rephrase.ts";
 
 export interface InjectionSettings {
@@ -21,6 +21,8 @@ export interface InjectionSettings {
 export interface PointEvidence {
   readonly step: number;
   readonly action: string;
+  /** The operator that made the action: under `any` the rule that was drawn. Absent where it found nothing to change. */
+  readonly operator?: string;
   /** Failures under the perturbation and under the placebo, of `blocks` runs each. */
   readonly blocks: number;
   readonly perturbedFailures: number;
@@ -98,10 +100,10 @@ async function admit({ id, setting, model, settings, seed, signal }: InjectionIn
 async function tryPoint(input: InjectionInput, step: number) {
   const { id, setting, recording, model, test, seed, signal } = input;
   const original = recording.tape.calls[step]?.response.content ?? "";
-  const { action, calls } = await perturbed(input, step, original);
-  if (action === undefined) {
+  const { made, calls } = await perturbed(input, step, original);
+  if (made === undefined) {
     return {
-      evidence: evidenceOf(step, original, emptyEProcess, "nothing to change"),
+      evidence: evidenceOf(step, { action: original }, emptyEProcess, "nothing to change"),
       firstFailure: undefined,
       liveCalls: calls,
     };
@@ -118,38 +120,48 @@ async function tryPoint(input: InjectionInput, step: number) {
   };
   let decision: PointEvidence["decision"] = "undecided";
   while (decision === "undecided" && process.blocks < test.maxBlocks) {
-    const treated = await arm("perturbed", action);
+    const treated = await arm("perturbed", made.action);
     const control = await arm("placebo", placebo);
     if (!treated.outcome.success) firstFailure ??= treated;
     process = addBlock(process, !treated.outcome.success, !control.outcome.success);
     if (process.eValue >= 1 / test.alpha) decision = "decisive";
     else if (probabilityOfEffect(process, test.minEffect) < test.futility) decision = "harmless";
   }
-  return { evidence: evidenceOf(step, action, process, decision), firstFailure, liveCalls };
+  return { evidence: evidenceOf(step, made, process, decision), firstFailure, liveCalls };
 }
 
 /** The perturbed action, undefined where there is nothing to change, and the live calls it took. */
-async function perturbed(input: InjectionInput, step: number, original: string) {
+async function perturbed(
+  input: InjectionInput,
+  step: number,
+  original: string,
+): Promise<{ readonly made: Perturbation | undefined; readonly calls: number }> {
   const { id, setting, recording, operator, seed, signal } = input;
   const shown = shownAt(recording.tape, step);
-  if (operator.kind === "rule") {
+  if (operator.kind !== "model") {
     const random = stream(seed, "inject", id, "perturb", step);
-    return { action: operator.perturb(original, random, { domain: domainOf(setting.task), shown }), calls: 0 };
+    const context = contextOf(setting.task, shown);
+    if (operator.kind === "choice") return { made: operator.choose(original, random, context), calls: 0 };
+    return { made: by(operator, operator.perturb(original, random, context)), calls: 0 };
   }
   const model = seededModel(input.injector ?? input.model, seed, "inject", id, "mistake", step);
   const steps = stepsFromCalls(recording.tape.calls);
-  return operator.propose({ task: setting.task, steps, index: step, shown, model, signal });
+  const { action, calls } = await operator.propose({ task: setting.task, steps, index: step, shown, model, signal });
+  return { made: by(operator, action), calls };
 }
+
+const by = ({ id }: InjectionOperator, action: string | undefined): Perturbation | undefined =>
+  action === undefined ? undefined : { operator: id, action };
 
 function evidenceOf(
   step: number,
-  action: string,
+  made: Pick<Perturbation, "action"> & Partial<Perturbation>,
   process: EProcess,
   decision: PointEvidence["decision"],
 ): PointEvidence {
   return {
     step,
-    action,
+    ...made,
     blocks: process.blocks,
     perturbedFailures: process.treated,
     placeboFailures: process.control,

@@ -34,11 +34,17 @@ function otherValues(action: string, shown: string): Change[] {
   return changesAt(action, STATED, () => [...new Set(results)]);
 }
 
-/** Another sentence of what was found last, in place of what was noted of it. */
+/** Another sentence of what was found last, in place of one that was noted of it, or of a note in other words. */
 function otherSentences(action: string, shown: string): Change[] {
   const label = /^Note: /u.exec(action)?.[0];
   if (label === undefined) return [];
-  return sentencesIn(lastObservation(shown) ?? "")
-    .filter((sentence) => !action.includes(sentence))
-    .map((by) => ({ at: label.length, end: action.length, by }));
+  const found = sentencesIn(lastObservation(shown) ?? "");
+  const noted = found.filter((sentence) => action.includes(sentence));
+  const places = noted.map((sentence) => {
+    const at = action.indexOf(sentence);
+    return { at, end: at + sentence.length };
+  });
+  if (places.length === 0) places.push({ at: label.length, end: action.length });
+  const others = found.filter((sentence) => !action.includes(sentence));
+  return places.flatMap((place) => others.map((by) => ({ ...place, by })));
 }

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { RootstepError } from "../../src/errors.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
 import type { RandomStream } from "../../src/random.ts";
@@ -12,6 +13,8 @@ export interface ActionContext {
   readonly domain: Domain | undefined;
   /** What the agent was shown at this step: problem, log, what tools and the world answered. */
   readonly shown: string;
+  /** What there is to look up, by its name, where the task says so. */
+  readonly titles?: readonly string[];
 }
 
 /** No context: an action by itself. */
@@ -34,6 +37,19 @@ export interface RuleOperator extends Described {
   perturb(action: string, random: RandomStream, context?: ActionContext): string | undefined;
 }
 
+/** A perturbed action, and the rule that made it. */
+export interface Perturbation {
+  readonly operator: string;
+  readonly action: string;
+}
+
+/** Chooses among rules, point by point. Pure as they are. */
+export interface ChoosingOperator extends Described {
+  readonly kind: "choice";
+  /** Undefined where no rule finds something to change. */
+  choose(action: string, random: RandomStream, context?: ActionContext): Perturbation | undefined;
+}
+
 /** What a model is asked about. */
 export interface MistakeRequest {
   readonly task: Task;
@@ -52,12 +68,21 @@ export interface ModelOperator extends Described {
   propose(request: MistakeRequest): Promise<{ readonly action: string | undefined; readonly calls: number }>;
 }
 
-export type InjectionOperator = RuleOperator | ModelOperator;
+export type InjectionOperator = RuleOperator | ChoosingOperator | ModelOperator;
 
 /** The kind of task, as its set says or its worked calculations show. */
 export function domainOf({ extra }: Pick<Task, "extra">): Domain | undefined {
   const kind = DOMAINS.find((domain) => domain === extra?.kind);
   return kind ?? (extra !== undefined && "calculations" in extra ? "math" : undefined);
+}
+
+const titledSchema = z.object({ paragraphs: z.array(z.object({ title: z.string() })) });
+
+/** What an operator may go by at a step of a run. */
+export function contextOf({ extra }: Pick<Task, "extra">, shown: string): ActionContext {
+  const titled = titledSchema.safeParse(extra);
+  const titles = titled.success ? { titles: titled.data.paragraphs.map(({ title }) => title) } : {};
+  return { domain: domainOf({ extra }), shown, ...titles };
 }
 
 /** @throws RootstepError CONFIG_INVALID where an operator has nothing to do with tasks of that kind */

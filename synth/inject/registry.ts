@@ -3,7 +3,7 @@ import { droppedConstraint } from "./dropped-constraint.ts";
 import { fabricatedFact } from "./fabricated-fact.ts";
 import { misreadToolResult } from "./misread-tool-result.ts";
 import { modelMistake } from "./model-mistake.ts";
-import { DOMAINS, type InjectionOperator, type RuleOperator } from "./operator.ts";
+import { type ChoosingOperator, DOMAINS, type InjectionOperator, type RuleOperator } from "./operator.ts";
 import { prematureStop } from "./premature-stop.ts";
 import { wrongArgument } from "./wrong-argument.ts";
 import { wrongEntity } from "./wrong-entity.ts";
@@ -23,17 +23,17 @@ export const ruleOperators: readonly RuleOperator[] = [
 ];
 
 /** Whichever rule applies: at each point the rules of the domain in a drawn order, the first that finds something. */
-export const anyOperator: RuleOperator = {
+export const anyOperator: ChoosingOperator = {
   id: "any",
   title: "whichever rule finds something to change, drawn anew for each point",
-  kind: "rule",
+  kind: "choice",
   domains: DOMAINS,
-  perturb(action, random, context) {
+  choose(action, random, context) {
     const domain = context?.domain;
     const fitting = ruleOperators.filter(({ domains }) => domain === undefined || domains.includes(domain));
     for (const operator of random.shuffle(fitting)) {
       const perturbed = operator.perturb(action, random, context);
-      if (perturbed !== undefined) return perturbed;
+      if (perturbed !== undefined) return { operator: operator.id, action: perturbed };
     }
     return undefined;
   },

@@ -51,10 +51,20 @@ export function hasCode(text: string): boolean {
   return /```|^\s*(?:def|return|import|from|for|if|while|assert) ?/mu.test(text);
 }
 
-const NAME = /\p{Lu}[\p{L}\p{N}'’.-]*(?: (?:of |the |de |von )?\p{Lu}[\p{L}\p{N}'’.-]*)*/gu;
+/** The lines `assert CALL == RESULT` of a test, and where in the text their results stand. */
+export function assertedResults(code: string): { readonly at: number; readonly end: number }[] {
+  return [...code.matchAll(/(?<=^ *assert .* == )\S[^\n]*$/gmu)].map(({ index, 0: result }) => ({
+    at: index,
+    end: index + result.length,
+  }));
+}
+
+/** Words that begin large, joined; a full stop belongs to one only inside it or after an initial. */
+const NAME =
+  /\p{Lu}(?:[\p{L}\p{N}'’-]|\.(?=[\p{L}\p{N}])|(?<=\b\p{Lu})\.(?= \p{Lu}))*(?: (?:of |the |de |von )?\p{Lu}(?:[\p{L}\p{N}'’-]|\.(?=[\p{L}\p{N}])|(?<=\b\p{Lu})\.(?= \p{Lu}))*)*/gu;
 /** Words that begin lines and labels of the shipped systems, and sentences of anybody. */
 const NOT_NAMES = new Set(
-  "A An And Answer Are As At But By Checked For From Given He Her His Hop How However I If In It Its Log Lookup Note On Plan Problem Search She So That The Their Then There They This Those To Turn Was We Were What When Where Which Who Why With You".split(
+  "A After An And Answer April Are As At August Before But By Checked December February For From Given He Her His Hop How However I If In It Its January July June Log Lookup March May Note November October On Plan Problem Search September She So That The Their Then There They This Those To Turn Was We Were What When Where Which Who Why With You".split(
     " ",
   ),
 );
@@ -66,9 +76,17 @@ export function namesIn(text: string): readonly string[] {
   );
 }
 
-/** Without a full stop at its end, and without a first word that only begins the sentence. */
+/** A title as a sentence names it: without what tells it from others of the same name. */
+export const inProse = (title: string): string => title.replace(/ \([^)]*\)$/u, "");
+
+/** What stands in a team's prompt besides the demand of the turn: its words name nothing. */
+export function withoutDemand(shown: string): string {
+  return shown.replace(/\n\nTurn: \w+\. [^\n]*$/u, "");
+}
+
+/** Without a full stop or a possessive at its end, and without a first word that only begins the sentence. */
 function trimmed(name: string): string {
-  const [first = "", ...rest] = name.replace(/[.'’-]+$/u, "").split(" ");
+  const [first = "", ...rest] = name.replace(/(?:['’]s|[.'’-]+)$/u, "").split(" ");
   return rest.length > 0 && NOT_NAMES.has(first) ? rest.join(" ") : [first, ...rest].join(" ");
 }
 

@@ -1,5 +1,5 @@
 import { NO_CONTEXT, type RuleOperator } from "./operator.ts";
-import { type Change, changesAt, hasCode, namesIn, oneOf } from "./text.ts";
+import { assertedResults, type Change, changesAt, hasCode, namesIn, oneOf, withoutDemand } from "./text.ts";
 
 /** Order matters to them not. */
 const SYMMETRIC = new Set(["max", "min", "gcd", "lcm", "print", "set", "dict", "isclose"]);
@@ -17,13 +17,15 @@ export const wrongArgument: RuleOperator = {
   title: "a tool, function or operation given the wrong argument",
   kind: "rule",
   domains: ["math", "code", "search", "game"],
-  perturb(action, random, { domain, shown } = NO_CONTEXT) {
+  perturb(action, random, { domain, shown, titles } = NO_CONTEXT) {
     if (domain === "code" || (domain === undefined && hasCode(action))) return oneOf(action, inCalls(action), random);
     if (domain === "game") {
       const changes = [...inPlace(action, CARD, CARDS), ...inPlace(action, MOVE, allowedMoves(shown))];
       return oneOf(action, changes, random);
     }
-    if (domain === "search") return oneOf(action, inPlace(action, TOOL_ARGUMENT, namesIn(shown)), random);
+    if (domain === "search") {
+      return oneOf(action, inPlace(action, TOOL_ARGUMENT, titles ?? namesIn(withoutDemand(shown))), random);
+    }
     return oneOf(action, inCalculations(action, shown), random);
   },
 };
@@ -36,8 +38,11 @@ function allowedMoves(shown: string): readonly string[] {
 const inPlace = (action: string, pattern: RegExp, others: readonly string[]): Change[] =>
   changesAt(action, pattern, ([argument]) => others.filter((other) => !argument.includes(other)));
 
+/** An assertion with other arguments is another test, and a right one as likely as not. */
 const inCalls = (code: string): Change[] =>
-  changesAt(code, CALL, ([, name = "", a = "", b = ""]) => (SYMMETRIC.has(name) ? [] : [`${name}(${b}, ${a})`]));
+  assertedResults(code).length > 0
+    ? []
+    : changesAt(code, CALL, ([, name = "", a = "", b = ""]) => (SYMMETRIC.has(name) ? [] : [`${name}(${b}, ${a})`]));
 
 function inCalculations(action: string, shown: string): Change[] {
   const results = shown.match(/^\d+ solver: /gmu)?.length ?? 0;

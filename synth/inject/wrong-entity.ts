@@ -1,5 +1,7 @@
 import { NO_CONTEXT, type RuleOperator } from "./operator.ts";
-import { type Change, changesAt, hasCode, namesIn, oneOf } from "./text.ts";
+import { type Change, changesAt, hasCode, inProse, namesIn, oneOf, withoutDemand } from "./text.ts";
+
+const QUERY = /\b(?:Search|Lookup)\[|: look up /u;
 
 /** Takes one thing for another that stands in what the agent was shown: a name for a name, a parameter for a parameter. */
 export const wrongEntity: RuleOperator = {
@@ -7,14 +9,18 @@ export const wrongEntity: RuleOperator = {
   title: "one named thing taken for another",
   kind: "rule",
   domains: ["math", "code", "search"],
-  perturb(action, random, { domain, shown } = NO_CONTEXT) {
+  perturb(action, random, { domain, shown, titles } = NO_CONTEXT) {
     const inCode = domain === "code" || (domain === undefined && hasCode(action));
-    return oneOf(action, inCode ? wrongVariables(action) : wrongNames(action, shown), random);
+    if (inCode) return oneOf(action, wrongVariables(action), random);
+    // A query as a whole is an argument.
+    if (domain === "search" && QUERY.test(action)) return undefined;
+    const named = /^Answer: /u.test(action) ? titles : titles?.map(inProse);
+    const known = [...new Set([...namesIn(withoutDemand(shown)), ...(named ?? [])])];
+    return oneOf(action, wrongNames(action, known), random);
   },
 };
 
-function wrongNames(action: string, shown: string): Change[] {
-  const known = namesIn(shown);
+function wrongNames(action: string, known: readonly string[]): Change[] {
   return namesIn(action).flatMap((name) => {
     const at = action.indexOf(name);
     return known

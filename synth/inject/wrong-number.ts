@@ -2,7 +2,7 @@ import type { RandomStream } from "../../src/random.ts";
 import { formatNumber } from "../tasks/calculations.ts";
 import { wrongNumber } from "../tasks/wrong-number.ts";
 import { type Domain, NO_CONTEXT, type RuleOperator } from "./operator.ts";
-import { changed, consistent } from "./text.ts";
+import { assertedResults, changed, consistent } from "./text.ts";
 
 // Quantities only: not a list number ("Plan 2:"), a reference ("result 1"), a number of cards, or part of a name.
 const QUANTITY = /(?<![\w.]|result )\d+(?:\.\d+)?(?![\d:\w]|\.\d| cards)/gu;
@@ -19,7 +19,11 @@ export const wrongNumberOperator: RuleOperator = {
   kind: "rule",
   domains: ["math", "code", "game"],
   perturb(action, random, { domain } = NO_CONTEXT) {
-    const quantities = [...action.matchAll(QUANTITY)];
+    const results = assertedResults(action);
+    // A tester is wrong about what comes out; another input is another test.
+    const isAbout = (at: number): boolean =>
+      results.length === 0 || results.some((one) => at >= one.at && at < one.end);
+    const quantities = [...action.matchAll(QUANTITY)].filter(({ index }) => isAbout(index));
     if (quantities.length === 0) return undefined;
     const { 0: digits, index } = random.pick(quantities);
     const other = otherThan(Number(digits), domain, random);

@@ -14,8 +14,8 @@ const SWAPS: readonly (readonly [string, string])[] = [
   ["//", "/"],
 ];
 
-/** Lines in which another operator makes a loop endless or a signature wrong. */
-const UNTOUCHED = /^\s*(?:while |def |import |from |#)/u;
+/** Lines in which another operator makes a loop endless, a signature wrong, or no test of an assertion. */
+const UNTOUCHED = /^\s*(?:while |def |import |from |assert |#)/u;
 
 /** Replaces one operator: of a calculation, with its result worked out anew, or of a line of code. */
 export const wrongOperatorOperator: RuleOperator = {

@@ -65,8 +65,10 @@ export const synthConfigSchema = z.strictObject({
     .strictObject({
       operator: z
         .string()
-        .default("wrong-number")
-        .describe("perturbation; `any` takes what applies, `none` switches injection off; `rootstep list operators`"),
+        .default("any")
+        .describe(
+          "perturbation; `any` draws one of those that apply at each point, `none` switches injection off; `rootstep list operators`",
+        ),
       points: count.default(3).describe("K, points tried in one successful run"),
       minControlSuccess: probability.default(0.8).describe("lower 95% bound that plain reruns must reach"),
       maxAdmissionReruns: count.default(40).describe("plain reruns before a run is passed over"),

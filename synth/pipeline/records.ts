@@ -71,6 +71,8 @@ export const injectionRecordSchema = z.strictObject({
     z.strictObject({
       step: count,
       action: z.string(),
+      /** What made the action; absent where nothing did, and in records of older versions. */
+      operator: z.string().exactOptional(),
       blocks: count,
       perturbedFailures: count,
       placeboFailures: count,

@@ -1,9 +1,10 @@
 import { type Dataset, levelsOfStrategy } from "../dataset/dataset.ts";
 import type { Count } from "../search/posterior.ts";
 import type { AnalyzerTally } from "../search/replay-experiment.ts";
+import type { RefusedProblem } from "../tasks/task-set.ts";
 import { type CostReport, costReport, type UnitCost } from "./costs.ts";
 import type { PipelineRecords } from "./pipeline.ts";
-import type { SearchRecord } from "./records.ts";
+import type { InjectionRecord, SearchRecord } from "./records.ts";
 
 /** A count out of n; callers put the interval to it. */
 export interface Share {
@@ -45,11 +46,17 @@ export interface SynthReport {
     readonly successfulRuns: number;
     readonly admitted: number;
     readonly labelled: number;
+    /** Labels by the operator that made the fault, of the points at which it was tried. */
+    readonly operators: Readonly<Record<string, Share>>;
     readonly liveCalls: number;
   };
   readonly dataset: { readonly train: number; readonly test: number };
+  /** Failed runs that got no label, by why not; they are in `unlabelled.jsonl`. */
+  readonly unlabelled: Readonly<Record<string, number>>;
   /** What the finished units have cost, and a label. */
   readonly cost: CostReport;
+  /** Problems left out because they cannot be checked here, by why; absent where there are none. */
+  readonly refused?: Readonly<Record<string, number>>;
   /** Units that could not be done, by stage; absent where there are none. */
   readonly dead?: Readonly<Record<string, number>>;
 }
@@ -60,6 +67,7 @@ export function reportOf(
   dataset: Dataset,
   { strategies, fdr }: { readonly strategies: readonly string[]; readonly fdr?: number },
   costs: readonly UnitCost[],
+  refused: readonly RefusedProblem[] = [],
 ): SynthReport {
   const truths = new Map(records.truths.map((truth) => [truth.id, truth]));
   const { injections } = records;
@@ -72,12 +80,27 @@ export function reportOf(
       successfulRuns: injections.length,
       admitted: injections.filter(({ admission }) => admission.admitted).length,
       labelled: injections.filter(({ trajectory }) => trajectory !== undefined).length,
+      operators: labelsByOperator(injections),
       liveCalls: sum(injections.map(({ liveCalls }) => liveCalls)),
     },
     dataset: { train: dataset.splits.train.length, test: dataset.splits.test.length },
+    unlabelled: counted(dataset.unlabelled.map(({ why }) => why)),
     cost: costReport(costs, strategies, strategies[0], dataset.splits.train.length + dataset.splits.test.length),
+    ...(refused.length === 0 ? {} : { refused: counted(refused.map(({ why }) => why)) }),
     ...(records.dead.length === 0 ? {} : { dead: counted(records.dead.map(({ stage }) => stage)) }),
   };
+}
+
+/** How often each operator was tried at a point, and how often that gave the label; in the order of their names. */
+export function labelsByOperator(injections: readonly InjectionRecord[]): Record<string, Share> {
+  const points = injections.flatMap((record) => record.points);
+  const names = [...new Set(points.flatMap(({ operator }) => operator ?? []))].sort();
+  return Object.fromEntries(
+    names.map((name) => {
+      const own = points.filter(({ operator }) => operator === name);
+      return [name, { hits: own.filter(({ decision }) => decision === "decisive").length, n: own.length }];
+    }),
+  );
 }
 
 function strategyReport(
@@ -152,7 +175,8 @@ function keptAt(fdr: number, records: PipelineRecords, strategy: string, labelle
   return { hits: labelled.filter(({ id }) => (levels.get(id)?.fdrLevel ?? 1) <= fdr).length, n: labelled.length };
 }
 
-function counted(names: readonly string[]): Record<string, number> {
+/** How often each name occurs, in the order of first occurrence. */
+export function counted(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
   return counts;

@@ -5,7 +5,7 @@ import { injectionOperatorById } from "../inject/registry.ts";
 import { identityFault, recordRun, type Setting, seededModel } from "../replay.ts";
 import { correctionControls } from "../search/correction-controls.ts";
 import { stoppingAlpha } from "../search/label-e-value.ts";
-import { askForPrior, openPrior } from "../search/prior-source.ts";
+import { askForPrior, isPriorMethod } from "../search/prior-source.ts";
 import { searchStrategyById } from "../search/registry.ts";
 import { createReplayExperiment } from "../search/replay-experiment.ts";
 import { simulatedModelFor } from "../simulator/players/registry.ts";
@@ -109,9 +109,9 @@ export const searchStage: UnitStage<z.infer<typeof searchPayload>, SearchRecord>
 /** What the method of `search.prior` believes about a run; undefined where the setting names a file or nothing. */
 async function priorByMethod(recording: RecordingRecord, run: UnitRun): Promise<number[] | undefined> {
   const { config, system, model, simulator, analyzer, signal } = run;
-  if (config.search.prior === undefined) return undefined;
-  const source = openPrior(config.search.prior, config.search.priorStrength);
-  if (source.kind === "predictions") return undefined;
+  const method = config.search.prior;
+  // A file is the coordinator's to read; another host need not have it.
+  if (method === undefined || !isPriorMethod(method)) return undefined;
   const trajectory = trajectoryOf({
     id: recording.id,
     task: settingOf(run, recording.taskId).task,
@@ -122,7 +122,7 @@ async function priorByMethod(recording: RecordingRecord, run: UnitRun): Promise<
     model: model.id,
     simulated: simulator !== undefined,
   });
-  return askForPrior(source.id, trajectory, {
+  return askForPrior(method, trajectory, {
     strength: config.search.priorStrength,
     model: seededModel(analyzer, config.seed, "prior", recording.id),
     seed: config.seed,

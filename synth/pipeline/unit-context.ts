@@ -10,7 +10,7 @@ import type { SimulatorConfig } from "../simulator/simulator.ts";
 import { systemById } from "../systems/registry.ts";
 import type { AgentSystem } from "../systems/system.ts";
 import { taskSetById } from "../tasks/registry.ts";
-import type { TaskSet } from "../tasks/task-set.ts";
+import type { RefusedProblem, TaskSet } from "../tasks/task-set.ts";
 import { refuseExternal } from "../tools/side-effects.ts";
 import type { AgentModelConfig, SynthConfig } from "./config.ts";
 
@@ -21,6 +21,8 @@ export interface UnitContext {
   readonly taskSet: TaskSet;
   /** By task id, in the order in which they are worked on. */
   readonly tasks: ReadonlyMap<string, Task>;
+  /** Problems left out because they cannot be checked here. */
+  readonly refused: readonly RefusedProblem[];
   /** Plays the agents. Behind it stand budget, limiter and cache. */
   readonly model: ChatModel;
   readonly analyzer: ChatModel;
@@ -35,21 +37,33 @@ export interface ModelOpener {
   readonly withCaps?: ((model: ChatModel) => ChatModel) | undefined;
 }
 
-/** @throws RootstepError UNKNOWN_NAME, FILE_MISSING (a task set's files), DATA_NOT_SHIPPED, SANDBOX_UNAVAILABLE, KEY_MISSING, SIDE_EFFECTS */
-export async function openUnitContext(config: SynthConfig, opener: ModelOpener): Promise<UnitContext> {
+/**
+ * @param given the tasks, where they have come from the coordinator: then no copy of the task set is read here
+ * @throws RootstepError UNKNOWN_NAME, FILE_MISSING (a task set's files), DATA_NOT_SHIPPED, SANDBOX_UNAVAILABLE, KEY_MISSING, SIDE_EFFECTS
+ */
+export async function openUnitContext(
+  config: SynthConfig,
+  opener: ModelOpener,
+  given?: readonly Task[],
+): Promise<UnitContext> {
   const sandbox = config.unsafeNoSandbox ? remembered(unconfined) : defaultSandbox;
   const taskSet = inSandbox(taskSetById(config.tasks.set), sandbox);
   const system = inSandbox(systemById(config.system), sandbox);
   const { sideEffects } = system;
   refuseExternal({ sideEffects, isLive: true, hasTapedTools: false, allowExternal: config.allowExternal });
+  if (given !== undefined && taskSet.withSandbox !== undefined) await sandbox.require();
   const { limit, path } = config.tasks;
-  const tasks = await taskSet.load({ seed: config.seed, limit, ...(path === undefined ? {} : { path }) });
+  const refused: RefusedProblem[] = [];
+  const onRefused = (problem: RefusedProblem): void => void refused.push(problem);
+  const own = path === undefined ? {} : { path };
+  const tasks = given ?? (await taskSet.load({ seed: config.seed, limit, ...own, onRefused }));
   const model = await open(config.model, system, tasks, opener);
   return {
     config,
     system,
     taskSet,
     tasks: new Map(tasks.map((task) => [task.id, task])),
+    refused,
     model,
     analyzer: config.analyzer === undefined ? model : await open(config.analyzer, system, tasks, opener),
     simulator: config.model.provider === "simulator" ? config.model : undefined,

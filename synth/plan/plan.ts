@@ -145,7 +145,8 @@ function failures(shapes: readonly RunShape[], { model }: SynthConfig, { failure
 function pricer(config: SynthConfig, shapes: readonly RunShape[], { latencyMs }: PlanOptions) {
   const { model } = config;
   const analyzer = config.analyzer ?? model;
-  const sizeAt = (step: number): CallSize => shapeAt(shapes, step);
+  const sizes: CallSize[] = [];
+  const sizeAt = (step: number): CallSize => (sizes[step] ??= shapeAt(shapes, step));
   return (
     part: string,
     configured: boolean,

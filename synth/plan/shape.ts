@@ -86,9 +86,11 @@ function atUsualLength(measured: readonly CallSize[], maxTokens = Number.POSITIV
   }));
 }
 
+const analyzerInstructions = tokens(readFileSync(shippedPath("synth", "analyzer", "prompt.md"), "utf8").length);
+
 /** One call of the analyzer about a step: its instructions and what the agent saw there; a thought and the action. */
 export function analyzerCall(at: CallSize): CallSize {
-  const instructions = tokens(readFileSync(shippedPath("synth", "analyzer", "prompt.md"), "utf8").length);
+  const instructions = analyzerInstructions;
   return {
     prompt: estimate((end) => at.prompt[end] + at.completion[end] + instructions[end]),
     completion: estimate((end) => 2 * at.completion[end]),

@@ -90,7 +90,11 @@ export async function redisQueue(options: RedisQueueOptions): Promise<JobQueue> 
   const flush = async (): Promise<void> => {
     while (backlog.length > 0 && !closed) {
       const jobs = backlog.slice(0, 16);
-      await redis.set(redisKeys.run(run, epoch), registered, "EX", KEEP_SECONDS);
+      const registration = redisKeys.run(run, epoch);
+      // Sent once, and again to a Redis that has forgotten it: with a user's own tasks it may be large.
+      if ((await redis.expire(registration, KEEP_SECONDS)) === 0) {
+        await redis.set(registration, registered, "EX", KEEP_SECONDS);
+      }
       await queue.addBulk(
         jobs.map(({ id, stage, key, payload, kept }) => ({
           name: stage,

@@ -13,6 +13,9 @@ export type PriorSource =
   | { readonly kind: "predictions"; weightsFor(id: string, agents: readonly string[]): number[] | undefined }
   | { readonly kind: "method"; readonly id: string };
 
+/** True where the setting `search.prior` names a method, not a file. */
+export const isPriorMethod = (setting: string): boolean => METHODS.some(({ id }) => id === setting);
+
 /**
  * Reads the setting `search.prior`: the id of an attribution method, or a predictions.jsonl.
  *
@@ -20,7 +23,7 @@ export type PriorSource =
  * @throws RootstepError CONFIG_INVALID where it is neither; RUN_CORRUPT naming the line of a damaged file
  */
 export function openPrior(setting: string, strength: number): PriorSource {
-  if (METHODS.some(({ id }) => id === setting)) return { kind: "method", id: setting };
+  if (isPriorMethod(setting)) return { kind: "method", id: setting };
   if (!existsSync(setting)) {
     const known = METHODS.map(({ id }) => id).join(", ");
     throw new RootstepError("CONFIG_INVALID", {

@@ -7,6 +7,13 @@ export interface LoadOptions {
   readonly limit: number;
   /** The user's own copy of the data, a file or a folder; sets that ship theirs read that one without it. */
   readonly path?: string;
+  /** Told of each problem that is left out because its checker cannot work here. */
+  readonly onRefused?: (problem: RefusedProblem) => void;
+}
+
+export interface RefusedProblem {
+  readonly id: string;
+  readonly why: string;
 }
 
 /** A set of problems with a checker: where runs come from and what decides Ω(τ). */

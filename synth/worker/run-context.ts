@@ -4,9 +4,9 @@ import { type Budget, withBudget } from "../../src/models/budget.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
 import { contentKey } from "../../src/models/content-key.ts";
 import type { ModelConfig } from "../../src/models/resolve.ts";
-import type { SynthConfig } from "../pipeline/config.ts";
-import { openUnitContext, type UnitContext } from "../pipeline/unit-context.ts";
+import { type ModelOpener, openUnitContext, type UnitContext } from "../pipeline/unit-context.ts";
 import type { WorkerInfo } from "../queue/queue.ts";
+import type { RunRegistration } from "../queue/run-registration.ts";
 import { sharedBudget } from "../queue/shared-budget.ts";
 
 export interface WorkerModels {
@@ -23,7 +23,7 @@ export interface WorkerModels {
  * @param onServer hears the id of each model server with shared limits
  */
 export function openRunContext(
-  config: SynthConfig,
+  { config, given }: Pick<RunRegistration, "config" | "given">,
   redis: Redis,
   budget: string,
   { info, openModel, aroundSimulator }: WorkerModels,
@@ -31,7 +31,7 @@ export function openRunContext(
 ): Promise<UnitContext> {
   const caps = { maxCalls: config.maxCalls, maxCost: config.maxCost };
   const shared = { budget, caps, worker: info.id, newId: randomUUID };
-  return openUnitContext(config, {
+  const opener: ModelOpener = {
     openModel(model) {
       const id = serverId(model);
       onServer(id);
@@ -42,7 +42,8 @@ export function openRunContext(
       const model = aroundSimulator?.(simulator) ?? simulator;
       return config.maxCalls === undefined ? model : withBudget(model, sharedBudget(redis, shared));
     },
-  });
+  };
+  return openUnitContext(config, opener, given);
 }
 
 /** Two configurations of one model on one server share its limits, whatever else differs. */

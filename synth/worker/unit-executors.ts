@@ -28,8 +28,10 @@ export function unitExecutors(redis: Redis, models: WorkerModels): Executors {
       const what = `run ${run} is not registered on this Redis`;
       throw new RootstepError("JOB_UNREADABLE", { what, retryable: true });
     }
-    const { config, tasks } = runRegistrationSchema.parse(JSON.parse(registered));
-    const context = await openRunContext(config, redis, redisKeys.budget(run, epoch), models, (id) => servers.add(id));
+    const registration = runRegistrationSchema.parse(JSON.parse(registered));
+    const { config, tasks } = registration;
+    const budget = redisKeys.budget(run, epoch);
+    const context = await openRunContext(registration, redis, budget, models, (id) => servers.add(id));
     if (tasksKey(context) !== tasks) {
       throw new RootstepError("TASKS_DIFFER", {
         what: `task set ${config.tasks.set} has other tasks here than where the run is coordinated`,

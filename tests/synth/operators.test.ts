@@ -4,7 +4,14 @@ import type { ChatModel, ChatRequest } from "../../src/models/chat-model.ts";
 import { stream } from "../../src/random.ts";
 import type { Step } from "../../src/trajectory/schema.ts";
 import { mistakeFault, modelMistake } from "../../synth/inject/model-mistake.ts";
-import { type ActionContext, DOMAINS, type Domain, domainOf, requireDomain } from "../../synth/inject/operator.ts";
+import {
+  type ActionContext,
+  contextOf,
+  DOMAINS,
+  type Domain,
+  domainOf,
+  requireDomain,
+} from "../../synth/inject/operator.ts";
 import { injectionOperatorById, injectionOperators, ruleOperators } from "../../synth/inject/registry.ts";
 import { rephrased } from "../../synth/inject/rephrase.ts";
 
@@ -152,6 +159,92 @@ describe("the perturbations", () => {
     expect([...found].map(String).sort()).toEqual((expected.length === 0 ? ["undefined"] : expected).sort());
   });
 
+  const TITLES = ["Ed Wood", "Ed Wood (film)", "Scott Derrickson", "Tim Burton (director)"];
+  const ASSERTION = "```python\nassert area(2, 3) == 7\n```";
+  it.each<[string, Domain, string, string, readonly string[] | undefined, (string | undefined)[]]>([
+    // What can be looked up, not any name that was seen.
+    [
+      "wrong-argument",
+      "search",
+      "Search[Ed Wood (film)]",
+      SHOWN,
+      TITLES,
+      ["Search[Scott Derrickson]", "Search[Tim Burton (director)]"],
+    ],
+    // The words of the demand name nothing, nor do months; a name ends with its sentence.
+    [
+      "wrong-argument",
+      "search",
+      "Search[Oslo]",
+      "Problem: Who left Bergen. Ada Holm did, in May.\n\nLog:\n\n\nTurn: searcher. Find it.",
+      undefined,
+      ["Search[Bergen]", "Search[Ada Holm]"],
+    ],
+    ["wrong-entity", "search", "Hop 2: look up Ed Wood (last)", SHOWN, TITLES, [undefined]],
+    ["wrong-entity", "search", "Search[Ed Wood]", SHOWN, TITLES, [undefined]],
+    ["wrong-entity", "search", "Note: Ada left.", "", ["Tim Burton (director)"], ["Note: Tim Burton left."]],
+    ["wrong-entity", "search", "Answer: Ada", "", ["Tim Burton (director)"], ["Answer: Tim Burton (director)"]],
+    // "Ed Wood" fits another title as well; "Ed (film)" and "Wood (film)" fit none.
+    ["dropped-constraint", "search", "Search[Ed Wood (film)]", SHOWN, TITLES, ["Search[Ed Wood]"]],
+    ["dropped-constraint", "search", "Search[Scott Derrickson]", SHOWN, TITLES, [undefined]],
+    [
+      "dropped-constraint",
+      "search",
+      "Note: Ada left. Bob came.",
+      "",
+      undefined,
+      ["Note: Ada left.", "Note: Bob came."],
+    ],
+    [
+      "misread-tool-result",
+      "search",
+      "Note: Ed Wood was an American filmmaker. He liked angora.",
+      "> library: [Ed Wood] Ed Wood was an American filmmaker. Tim Burton made a film about Ed Wood.",
+      undefined,
+      ["Note: Tim Burton made a film about Ed Wood. He liked angora."],
+    ],
+    // Of an assertion, what comes out: neither what goes in, nor how it is compared.
+    ["wrong-operator", "code", ASSERTION, "", undefined, [undefined]],
+    ["wrong-argument", "code", ASSERTION, "", undefined, [undefined]],
+    ["fabricated-fact", "code", "assert even(2) == True", "", undefined, ["assert even(2) == False"]],
+    ["fabricated-fact", "code", "assert holds(True) == [1]", "", undefined, [undefined]],
+  ])("%s in %s changes %j, shown %j with titles %j, to one of %j", (id, domain, action, shown, titles, expected) => {
+    const found = outcomes(id, action, { domain, shown, ...(titles === undefined ? {} : { titles }) });
+    expect([...found].map(String).sort()).toEqual(expected.map(String).sort());
+  });
+
+  it("wrong-number of an assertion is about its result alone", () => {
+    for (const made of outcomes("wrong-number", ASSERTION, of("code"))) {
+      expect(made).toMatch(/^```python\nassert area\(2, 3\) == (?!7\n)\d+\n```$/u);
+    }
+  });
+
+  it("any names the rule that it drew, whose outcome it is", () => {
+    const any = injectionOperatorById("any");
+    if (any.kind !== "choice") throw new Error("any does not choose");
+    const drawn = new Set<string>();
+    for (let draw = 0; draw < 60; draw++) {
+      const made = any.choose("Search[Ed Wood (film)]", stream(4, draw), {
+        domain: "search",
+        shown: SHOWN,
+        titles: TITLES,
+      });
+      if (made === undefined) throw new Error("nothing to change");
+      drawn.add(made.operator);
+      expect(
+        outcomes(made.operator, "Search[Ed Wood (film)]", { domain: "search", shown: SHOWN, titles: TITLES }),
+      ).toContain(made.action);
+    }
+    expect(drawn).toEqual(new Set(["wrong-argument", "dropped-constraint"]));
+    expect(any.choose("nothing here", stream(4), of("game"))).toBeUndefined();
+  });
+
+  it("titles are those of the task's paragraphs", () => {
+    const extra = { kind: "search", paragraphs: [{ title: "Ed Wood", sentences: [] }] };
+    expect(contextOf({ extra }, "shown")).toEqual({ domain: "search", shown: "shown", titles: ["Ed Wood"] });
+    expect(contextOf({ extra: { kind: "math" } }, "")).toEqual({ domain: "math", shown: "" });
+  });
+
   const SAMPLES: Readonly<Record<Domain, readonly string[]>> = {
     math: [
       "Plan 2: previous - 4",
@@ -236,6 +329,9 @@ describe("the placebo", () => {
     ["math", "13 - 4 = 9", "13 - 4 = 9."],
     ["math", "Checked: it is 9.", "Checked: it is 9"],
     ["game", "Advice: hit", "Advice:  hit"],
+    ["search", "Note: Ada left.", "Note:  Ada left."],
+    ["search", "Hop 2: look up Ed Wood (last)", "Hop 2:  look up Ed Wood (last)"],
+    ["search", "Search[Ed Wood]", "Search[Ed Wood]."],
     ["code", "```python\nx = 1\n```", "```python\nx = 1\n\n```"],
     ["code", "x = 1", "x = 1\n# end"],
     [undefined, "Search[Ed Wood]", "Search[Ed Wood]."],

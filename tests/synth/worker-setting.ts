@@ -9,8 +9,8 @@ import { openRunFolder } from "../../src/runs/run-folder.ts";
 import { readRunStatus } from "../../synth/ledger/read.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { SynthReport } from "../../synth/pipeline/report.ts";
-import { tasksKey } from "../../synth/pipeline/unit-context.ts";
 import { redisQueue } from "../../synth/queue/redis-queue.ts";
+import { registrationOf } from "../../synth/queue/run-registration.ts";
 import { type SynthesizeInput, synthesize } from "../../synth/synthesize.ts";
 import { runWorker, type WorkerTally } from "../../synth/worker/run-worker.ts";
 import { type Executors, unitExecutors } from "../../synth/worker/unit-executors.ts";
@@ -59,7 +59,7 @@ export async function runIn(
             version,
             run: ledger.runId,
             epoch: ledger.epoch,
-            registration: { config, tasks: tasksKey(context) },
+            registration: registrationOf(context),
             note: (line) => notes.push(line),
             onWorkers: (workers) => ledger.seen(workers),
             sweepMs: 50,

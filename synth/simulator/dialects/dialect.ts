@@ -36,7 +36,7 @@ export interface ComposedReading {
   compose(calculations: readonly Calculation[], say: (right: Utterance, step: number) => Utterance): Reply;
 }
 
-/** A move without arithmetic (whose turn it is, a hand-off, passing a result on): it never errs. */
+/** A move without arithmetic (whose turn it is, a hand-off, passing a result on, a rephrasing): it never errs. */
 export interface DirectReading {
   readonly kind: "direct";
   readonly reply: Reply;

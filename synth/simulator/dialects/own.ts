@@ -1,11 +1,14 @@
 import { lengthOf } from "../layout.ts";
 import type { LogLine } from "../log-state.ts";
+import { rephrasing } from "../rephrase.ts";
 import type { Dialect, Role } from "./dialect.ts";
 
-/** The prompts of rootstep's in-process system and of its analyzer. */
+/** The prompts of rootstep's in-process system and of its analyzer, the placebo's among them. */
 export const own: Dialect = {
   id: "rootstep",
   read(request) {
+    const rephrased = rephrasing(request);
+    if (rephrased !== undefined) return { kind: "direct", reply: { content: rephrased } };
     const system = request.messages[0]?.content ?? "";
     const user = request.messages.at(-1)?.content ?? "";
     const problem = between(user, "Problem: ", "\n\n");

@@ -3,6 +3,7 @@ import type { ChatModel, ChatRequest } from "../../../src/models/chat-model.ts";
 import { type RandomStream, stream } from "../../../src/random.ts";
 import type { Task } from "../../../src/trajectory/schema.ts";
 import { requestHash } from "../../tape/tape.ts";
+import { rephrasing } from "../rephrase.ts";
 import { errorAt, type SimulatorConfig } from "../simulator.ts";
 import type { Player, Turn } from "./player.ts";
 import { readTeamPrompt } from "./team-prompt.ts";
@@ -49,6 +50,8 @@ export function fallibleModel({ config, player, tasks, onTurn }: FallibleOptions
   };
 
   const answer = (request: ChatRequest): string => {
+    const rephrased = rephrasing(request);
+    if (rephrased !== undefined) return rephrased;
     const prompt = readTeamPrompt(request, tasks);
     if (prompt === undefined) {
       throw new RootstepError("SIMULATOR_CONFUSED", {

@@ -1,5 +1,6 @@
 import type { RandomStream } from "../../../src/random.ts";
 import type { Task } from "../../../src/trajectory/schema.ts";
+import { inProse } from "../../inject/text.ts";
 import { type Paragraph, searchableOf } from "../../tasks/hotpotqa/hotpotqa.ts";
 import { exactMatch } from "../../tasks/hotpotqa/score.ts";
 import type { Player, Turn } from "./player.ts";
@@ -99,11 +100,23 @@ function paragraphIn(task: Task, shown: string): Paragraph | undefined {
   return searchableOf(task).paragraphs.find(({ title }) => shown.startsWith(`[${title}] `));
 }
 
-/** Sentences of the same paragraph that do not help. */
+/**
+ * The note with one of its sentences taken for another of the same paragraph, or, where all are noted, its subject for
+ * another: what helps is not all there.
+ */
 function missedNote(task: Task, log: readonly LogEntry[], right: string, random: RandomStream): string {
   const found = paragraphIn(task, log.at(-1)?.observations.at(-1) ?? "");
-  const others = found?.sentences.map((one) => one.trim()).filter((one) => one !== "" && !right.includes(one)) ?? [];
-  return `Note: ${others.length === 0 ? "nothing of use." : random.pick(others)}`;
+  const sentences = found?.sentences.map((one) => one.trim()).filter((one) => one !== "") ?? [];
+  const [noted, others] = [true, false].map((isIn) => sentences.filter((one) => right.includes(one) === isIn));
+  if (noted !== undefined && others !== undefined && noted.length > 0 && others.length > 0) {
+    const [missed, other] = [random.pick(noted), random.pick(others)];
+    return right.replace(missed, () => other);
+  }
+  const subject = found === undefined ? undefined : inProse(found.title);
+  const confused = searchableOf(task).paragraphs.filter(({ title }) => inProse(title) !== subject);
+  if (subject === undefined || !right.includes(subject) || confused.length === 0) return "Note: nothing of use.";
+  const { title } = random.pick(confused);
+  return right.replace(subject, () => inProse(title));
 }
 
 function isSupported(task: Task, log: readonly LogEntry[]): boolean {
@@ -115,6 +128,7 @@ function isSupported(task: Task, log: readonly LogEntry[]): boolean {
 function guess(task: Task, log: readonly LogEntry[]): string {
   if (task.referenceAnswer === "yes") return "no";
   if (task.referenceAnswer === "no") return "yes";
-  const titles = log.filter(({ agent }) => agent === "searcher").map(({ content }) => content.slice(7, -1));
+  const queries = log.filter(({ agent }) => agent === "searcher").map(({ content }) => content);
+  const titles = queries.map((query) => /Search\[(.*)\]/u.exec(query)?.[1] ?? query);
   return titles.find((title) => !exactMatch(title, task.referenceAnswer ?? "")) ?? "unknown";
 }

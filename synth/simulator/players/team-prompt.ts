@@ -20,6 +20,8 @@ export type TeamPrompt = {
 const TURN = /\n\nTurn: (\w+)\. (.*)$/u;
 const EXAMINED = /\n\nStep under examination: (\d+)\nAgent: (\w+)\n/u;
 const LOG = "\n\nLog:\n";
+/** What the hint arm adds to a step. The simulated agents go by the work that they see, not by what they are told. */
+const HINT = /^\(Hint: the final answer is .*\)$/u;
 
 /** Reads a prompt about one of these tasks; undefined for anything else. */
 export function readTeamPrompt(request: ChatRequest, tasks: readonly Task[]): TeamPrompt | undefined {
@@ -53,7 +55,14 @@ function readLog(text: string): Pick<TeamPrompt, "log" | "opening"> {
     else last?.lines.push(line);
   }
   const log = entries.map(({ agent, lines, observations }) => {
-    return { agent, content: lines.join("\n").trim(), observations };
+    return {
+      agent,
+      content: lines
+        .filter((line) => !HINT.test(line))
+        .join("\n")
+        .trim(),
+      observations,
+    };
   });
   return { log, opening };
 }

@@ -24,7 +24,13 @@ const ABOUT = {
   getItFrom: "https://huggingface.co/datasets/KodCode/KodCode-V1 (CC BY-NC 4.0), a Parquet or JSONL file of it",
 } as const;
 
-const runner = readFileSync(shippedPath("synth", "tasks", "kodcode", "runner.py"), "utf8");
+const program = (file: string): string => readFileSync(shippedPath("synth", "tasks", "kodcode", file), "utf8");
+const runners = { plain: program("runner.py"), pytest: program("pytest_runner.py") } as const;
+
+/** Tests that are more than functions without parameters: pytest itself, its fixtures, classes of tests. */
+const NEEDS_PYTEST = /\bpytest\b|^(?:async +)?def +test\w*\( *[^)\s]|^class +Test|^ *@\w+\.fixture\b/mu;
+
+export const needsPytest = (test: string): boolean => NEEDS_PYTEST.test(test);
 
 const lineSchema = z.union([
   z.strictObject({ tests: z.number().int() }),
@@ -50,11 +56,20 @@ function kodcodeIn(sandbox: Sandbox): TaskSet {
     title: "KodCode: programming questions with unit tests (your copy)",
     source: "KodCode/KodCode-V1",
     licence: "CC BY-NC 4.0",
-    async load({ limit, path }) {
+    async load({ limit, path, onRefused }) {
       const tasks: Task[] = [];
+      let hasPytest: boolean | undefined;
       for await (const { where, value } of ownRecords(path, ABOUT)) {
         if (tasks.length >= limit) break;
-        tasks.push(taskOf(parseRecord(recordSchema, value, where)));
+        const task = taskOf(parseRecord(recordSchema, value, where));
+        if (needsPytest(testOf(task))) {
+          hasPytest ??= await sandboxHasPytest(sandbox);
+          if (!hasPytest) {
+            onRefused?.({ id: task.id, why: WITHOUT_PYTEST });
+            continue;
+          }
+        }
+        tasks.push(task);
       }
       await sandbox.require();
       return tasks;
@@ -62,10 +77,10 @@ function kodcodeIn(sandbox: Sandbox): TaskSet {
     async check(task, answer) {
       const checker = "kodcode-tests";
       if (answer === undefined) return { success: false, checker, detail: "the run gave no answer" };
-      const extra = extraSchema.safeParse(task.extra);
-      if (!extra.success) throw new RootstepError("CHECKER_FAILED", { what: `task ${task.id} has no tests` });
+      const test = testOf(task);
       const code = pythonIn(answer);
-      const files = { "main.py": runner, "solution.py": code, "test_solution.py": extra.data.test };
+      const runner = needsPytest(test) ? runners.pytest : runners.plain;
+      const files = { "main.py": runner, "solution.py": code, "test_solution.py": test };
       const result = await sandbox.run({ files });
       const fault =
         result.ended === "exited" ? faultIn(result.stdout, task) : `the program met its limit: ${result.ended}`;
@@ -73,6 +88,20 @@ function kodcodeIn(sandbox: Sandbox): TaskSet {
     },
     withSandbox: kodcodeIn,
   };
+}
+
+const WITHOUT_PYTEST = "its tests need pytest, which the sandbox's Python does not have";
+
+async function sandboxHasPytest(sandbox: Sandbox): Promise<boolean> {
+  const { stdout } = await sandbox.run({ files: { "main.py": "import pytest\nprint('has pytest')" } });
+  return stdout.trim() === "has pytest";
+}
+
+/** @throws RootstepError CHECKER_FAILED */
+function testOf(task: Task): string {
+  const extra = extraSchema.safeParse(task.extra);
+  if (extra.success) return extra.data.test;
+  throw new RootstepError("CHECKER_FAILED", { what: `task ${task.id} has no tests` });
 }
 
 /** @throws RootstepError CHECKER_FAILED where the tests need what the sandbox has not, or are none */

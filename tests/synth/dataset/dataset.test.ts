@@ -59,7 +59,10 @@ describe("the dataset of a run", () => {
     const card = readFileSync(join(dataset, "README.md"), "utf8");
     const { header, body } = readCardHeader(card, "card");
     expect(header).toMatchObject({ license: "mit", size_categories: ["n<1K"], language: ["en"] });
-    const paths = header.configs.flatMap(({ data_files }) => data_files.map(({ path }) => path));
+    const configured = header.configs.flatMap(({ data_files }) => data_files.map(({ path }) => path));
+    // `datasets` reads all configurations of a folder with one reader.
+    expect(configured).toEqual(["train.parquet", "test.parquet"]);
+    const paths = [...configured, ...header.tracertraj.jsonl.map(({ path }) => path)];
     expect(paths).toHaveLength(4);
     for (const path of paths) expect(existsSync(join(dataset, path))).toBe(true);
     const train = await trajectories(join(dataset, "train.jsonl"));
