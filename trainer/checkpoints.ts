@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { sha256 } from "../src/checksum.ts";
 import { isError, RootstepError } from "../src/errors.ts";
+import { engineSchema } from "./engine-config.ts";
 import type { EngineState } from "./engines/engine.ts";
 
 const blobSchema = z.strictObject({ bytes: z.number().int().nonnegative(), sha256: z.string().length(64) });
@@ -17,9 +18,11 @@ const contentSchema = z.strictObject({
   configHash: z.string(),
   dataHash: z.string(),
   engine: z.string(),
+  /** What opens the policy again: engine, model and tokenizer; absent in older checkpoints. */
+  policy: z.strictObject({ engine: engineSchema, codec: z.string() }).optional(),
   /** State of the loop; its schema belongs to the loop. */
   loop: z.unknown(),
-  files: z.strictObject({ weights: blobSchema, optimizer: blobSchema.optional() }),
+  files: z.strictObject({ weights: blobSchema, optimizer: blobSchema.optional(), rollouts: blobSchema.optional() }),
 });
 
 /** `state.json`: the content and a checksum over it. */
@@ -32,10 +35,13 @@ export interface Checkpoint {
   readonly folder: string;
   readonly content: CheckpointContent;
   readonly engineState: EngineState;
+  /** Batches that were sampled and not yet trained on, as JSON; absent without overlap. */
+  readonly rollouts?: Uint8Array;
 }
 
 const WEIGHTS = "weights.bin";
 const OPTIMIZER = "optimizer.bin";
+const ROLLOUTS = "rollouts.json";
 const STATE = "state.json";
 const UNFINISHED = ".writing-";
 const NAME = /^step-(\d{6,})$/;
@@ -63,6 +69,7 @@ export async function saveCheckpoint(
   folder: string,
   content: Omit<CheckpointContent, "version" | "files">,
   engineState: EngineState,
+  rollouts?: Uint8Array,
 ): Promise<string> {
   const name = checkpointName(content.stepsDone);
   const temporary = join(folder, UNFINISHED + name);
@@ -71,13 +78,18 @@ export async function saveCheckpoint(
   const described: CheckpointContent = {
     version: 1,
     ...content,
-    files: { weights: describe(weights), ...(optimizer && { optimizer: describe(optimizer) }) },
+    files: {
+      weights: describe(weights),
+      ...(optimizer && { optimizer: describe(optimizer) }),
+      ...(rollouts && { rollouts: describe(rollouts) }),
+    },
   };
   try {
     await rm(temporary, { recursive: true, force: true });
     await mkdir(temporary, { recursive: true });
     await writeDurably(join(temporary, WEIGHTS), weights);
     if (optimizer) await writeDurably(join(temporary, OPTIMIZER), optimizer);
+    if (rollouts) await writeDurably(join(temporary, ROLLOUTS), rollouts);
     const stateFile = { content: described, sha256: sha256(JSON.stringify(described)) };
     await writeDurably(join(temporary, STATE), `${JSON.stringify(stateFile, null, 2)}\n`);
     await rm(target, { recursive: true, force: true });
@@ -94,10 +106,15 @@ export async function loadCheckpoint(folder: string): Promise<Checkpoint> {
   if (!existsSync(folder)) throw new RootstepError("FILE_MISSING", { what: "no checkpoint there", where: folder });
   const content = parseState(await readPart(folder, STATE), folder);
   const weights = await readBlob(folder, WEIGHTS, content.files.weights);
-  const { optimizer } = content.files;
+  const { optimizer, rollouts } = content.files;
   const engineState =
     optimizer === undefined ? { weights } : { weights, optimizer: await readBlob(folder, OPTIMIZER, optimizer) };
-  return { folder, content, engineState };
+  return {
+    folder,
+    content,
+    engineState,
+    ...(rollouts && { rollouts: await readBlob(folder, ROLLOUTS, rollouts) }),
+  };
 }
 
 export interface LatestCheckpoint {

@@ -91,7 +91,19 @@ export const trainConfigSchema = z.strictObject({
   oldLogprobs: z
     .enum(["auto", "sampler", "engine"])
     .default("auto")
-    .describe("log-probabilities under the sampling policy; auto recomputes them where another program sampled"),
+    .describe(
+      "log-probabilities under the sampling policy; auto recomputes them where another program sampled, and takes the sampler's with overlap: the engine's weights have moved on by then",
+    ),
+  overlap: z
+    .strictObject({
+      staleness: count.describe(
+        "steps at most between the policy that samples a batch and the one that the batch updates: the sampler gets new weights every so many steps (1: one-step off-policy)",
+      ),
+    })
+    .optional()
+    .describe(
+      "sample the next batches while a step updates; off by default: every batch is sampled by the newest policy",
+    ),
   ratioTolerance: positive.default(0.02).describe("first batch: how far the mean ratio may be from 1"),
   entropyFloor: z.number().nonnegative().default(0.01).describe("nats per token below which a step warns"),
   evalEvery: count.default(20).describe("steps between evaluations on the held-out split"),

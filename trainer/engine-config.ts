@@ -46,7 +46,7 @@ export const samplingSchema = z
       sync: z
         .enum(SYNC_MODES.filter((mode) => mode !== "engine"))
         .describe(
-          "lora: the adapter is loaded while serving; disk: weights are read anew; transfer: a transfer backend",
+          "lora: the adapter is loaded while serving; disk: a whole model is read anew; transfer: a whole model by vLLM's weight transfer. Adapters go by lora alone, whole models by disk or transfer",
         ),
       probeTolerance: z
         .number()
@@ -75,6 +75,12 @@ export const serversSchema = z
       .string()
       .optional()
       .describe("folder that the vLLM servers can read, for weights on their way; default: in the run folder"),
+    checkpointsFolder: z
+      .string()
+      .optional()
+      .describe(
+        "the training server's own folder of checkpoints as seen from here: whole models are too large to download",
+      ),
     weightsFolderThere: z.string().optional().describe("the same folder as the servers see it, where that differs"),
   })
   .prefault({})

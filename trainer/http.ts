@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer";
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { RootstepError } from "../src/errors.ts";
@@ -21,12 +22,14 @@ export interface ServerRequest {
   readonly method?: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly json?: unknown;
-  /** A body that is not JSON, with its content type. */
-  readonly body?: { readonly type: string; readonly bytes: Uint8Array };
+  /** A body that is made already, with its content type. */
+  readonly body?: { readonly type: string; readonly bytes: Uint8Array | string };
   readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
   /** In bytes; default 256 MiB. */
   readonly largestBody?: number;
+  /** Takes what need not be parsed out of an answer in JSON. */
+  readonly shorten?: (body: Buffer) => Buffer;
 }
 
 /** A connection to one server: time limits, key and errors of the catalogue on every request. */
@@ -67,11 +70,22 @@ export function connectTo(address: ServerAddress): ServerConnection {
     }
   }
 
+  async function parsedJson(answer: HttpAnswer, { shorten }: ServerRequest, where: string): Promise<unknown> {
+    const body = await bytesOf(answer);
+    const short = shorten?.(body) ?? body;
+    try {
+      // Numbers are ASCII, which needs no decoding.
+      return JSON.parse(short.toString(isAscii(short) ? "latin1" : "utf8"));
+    } catch {
+      return await jsonOf({ ...answer, chunks: single(body) }, where, secrets);
+    }
+  }
+
   return {
     name: publicUrl(address.url),
     json: (schema, request) =>
       exchange(request, async (answer, where) => {
-        const parsed = schema.safeParse(await jsonOf(answer, where, secrets));
+        const parsed = schema.safeParse(await parsedJson(answer, request, where));
         if (parsed.success) return parsed.data;
         const issue = parsed.error.issues[0];
         throw new RootstepError("ENGINE_FAILED", {
@@ -100,8 +114,12 @@ function wireRequest(request: ServerRequest, key: Secret | undefined) {
   };
 }
 
-async function bytesOf(answer: HttpAnswer): Promise<Uint8Array> {
+async function bytesOf(answer: HttpAnswer): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of answer.chunks) chunks.push(chunk);
   return Buffer.concat(chunks);
+}
+
+async function* single(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield body;
 }

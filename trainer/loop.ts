@@ -8,7 +8,9 @@ import { evaluateHeldOut, isBetter } from "./held-out.ts";
 import { type Evaluation, evaluationSchema, type Metric, type RatioStats, type Timing } from "./metrics.ts";
 import { type Logprobs_PGT, updatePolicy } from "./policy-update.ts";
 import { compareAtUnchangedWeights, engineLogprobs, requireMatchingRatio, samplerLogprobs } from "./ratio-check.ts";
-import { collectRollouts, type RolloutGroup } from "./rollouts.ts";
+import { type HeldBatch, openRolloutPipeline, type RolloutPipeline } from "./rollout-pipeline.ts";
+import type { RolloutGroup } from "./rollouts.ts";
+import { isSyncPoint, staleness } from "./sampling-schedule.ts";
 import { stepMetric } from "./step-metric.ts";
 
 /** All that step s + 1 needs besides the engine's state: random draws come from streams named by seed and step. */
@@ -34,7 +36,7 @@ export interface TrainingSetup {
   readonly rollouts: RolloutSource;
   readonly examples: readonly TrainingExample[];
   readonly heldOut: readonly TrainingExample[];
-  /** Called before the first rollout and after every update: brings the sampler to that version of the policy. */
+  /** Called before the first rollout and after updates, at sync points: brings the sampler to that version of the policy. */
   readonly sync?: (policyVersion: number) => Promise<void>;
   readonly signal?: AbortSignal;
   /** Milliseconds of a steady clock, for the timings. */
@@ -45,46 +47,84 @@ export interface TrainingSetup {
 export interface LoopHooks {
   readonly onMetric: (metric: Metric, timing: Timing) => Promise<void>;
   readonly onEvaluation: (evaluation: Evaluation) => Promise<void>;
-  readonly onCheckpoint: (state: LoopState, reason: CheckpointReason) => Promise<void>;
-  /** Sampler against trainer on the first batch of this process. */
-  readonly onRatioCheck: (stats: RatioStats) => void;
+  /** @param held batches of later steps that are sampled already, by a policy that a resumed run does not have */
+  readonly onCheckpoint: (state: LoopState, reason: CheckpointReason, held: readonly HeldBatch[]) => Promise<void>;
+  /** Sampler against trainer on the first batch of this process that the engine's own weights sampled. */
+  readonly onRatioCheck: (stats: RatioStats) => Promise<void> | undefined;
 }
+
+/** What a checkpoint gives back to the loop. */
+export interface ResumedLoop {
+  readonly state: LoopState;
+  readonly held: readonly HeldBatch[];
+}
+
+type Running = TrainingSetup & { readonly pipeline: RolloutPipeline };
 
 /**
  * GRPO without the KL term (§4.2): sample a group of answers per failed run, reward them, compare each with its group,
  * and raise the better ones within a clip that narrows as training goes on.
  *
- * @param resumed the state a checkpoint holds; undefined for a fresh run
+ * @param resumed what a checkpoint holds; undefined for a fresh run
  * @throws RootstepError RATIO_MISMATCH, ENGINE_NAN, ENGINE_FAILED, REWARD_COLLAPSE; INTERRUPTED after a checkpoint
  */
-export async function grpo(setup: TrainingSetup, resumed: LoopState | undefined, hooks: LoopHooks): Promise<LoopState> {
-  const { config, engine } = setup;
-  await setup.sync?.(resumed?.policyVersion ?? 0);
-  let state = resumed ?? (await firstState(setup, hooks));
-  let ratioChecked = false;
+export async function grpo(
+  setup: TrainingSetup,
+  resumed: ResumedLoop | undefined,
+  hooks: LoopHooks,
+): Promise<LoopState> {
+  await setup.sync?.(resumed?.state.policyVersion ?? 0);
+  const state = resumed?.state ?? (await firstState(setup, hooks));
   stopIfInterrupted(setup, state);
+  const { config, engine, examples } = setup;
+  const start = { position: state.position, held: resumed?.held ?? [] };
+  const pipeline = openRolloutPipeline({ config, codec: engine.codec, examples }, start);
+  try {
+    return await steps({ ...setup, pipeline }, state, hooks);
+  } finally {
+    // A step that failed leaves nothing running behind.
+    await pipeline.stop();
+  }
+}
+
+async function steps(setup: Running, first: LoopState, hooks: LoopHooks): Promise<LoopState> {
+  const { config, engine, pipeline } = setup;
+  let state = first;
+  let served = first.policyVersion;
+  let ratioChecked = false;
   while (state.step < config.steps) {
     const s = state.step;
     const started = setup.now();
     const clip = clipBound(s, config.steps, config.B0);
     const learningRate = learningRateAt(s, config.steps, config);
 
-    const batch = await collectRollouts({ ...setup, source: setup.rollouts, codec: engine.codec }, s, state.position);
+    if (isSyncPoint(config, s)) {
+      pipeline.begin({ source: await presentSampler(setup), stepsDone: s, policyVersion: state.policyVersion });
+    }
+    const batch = await pipeline.take(s);
     const sampled = setup.now();
-    const old = await oldLogprobs(setup, batch.trained, { s, check: !ratioChecked });
+    const fresh = batch.sampledAfter === s;
+    const old = await oldLogprobs(setup, batch.trained, { s, check: !ratioChecked && fresh });
     if (!ratioChecked && old.stats !== undefined) {
-      hooks.onRatioCheck(old.stats);
+      await hooks.onRatioCheck(old.stats);
       ratioChecked = true;
     }
     const groups = { groups_P: batch.trained, oldLogprobs_PGT: old.logprobs_PGT };
     const update = await updatePolicy(engine, config, groups, { s, clip, learningRate });
     const policyVersion = state.policyVersion + update.updates;
-    if (update.updates > 0) await setup.sync?.(policyVersion);
+    const drainBegan = setup.now();
+    if (isSyncPoint(config, s + 1)) await pipeline.drain();
+    const drainMs = setup.now() - drainBegan;
+    if (isSyncPoint(config, s + 1) && policyVersion > served) {
+      await setup.sync?.(policyVersion);
+      served = policyVersion;
+    }
 
     const samplerRatio = recomputes(setup) ? (old.stats ?? null) : null;
     const metric = stepMetric({ config, s, clip, learningRate, batch, update, state, samplerRatio });
-    const done = setup.now();
-    const timing = { step: s, sampleMs: sampled - started, updateMs: done - sampled, totalMs: done - started };
+    const totalMs = setup.now() - started;
+    const sampleMs = sampled - started + drainMs;
+    const timing = { step: s, sampleMs, updateMs: totalMs - sampleMs, totalMs };
     await hooks.onMetric(metric, timing);
 
     const collapsedSteps = metric.reward.mean <= config.stop.collapseReward ? state.collapsedSteps + 1 : 0;
@@ -100,23 +140,38 @@ export async function grpo(setup: TrainingSetup, resumed: LoopState | undefined,
 async function firstState(setup: TrainingSetup, hooks: LoopHooks): Promise<LoopState> {
   const blank: LoopState = { step: 0, position: 0, policyVersion: 0, best: null, collapsedSteps: 0 };
   const state = { ...blank, best: (await evaluate(setup, 0, hooks)) ?? null };
-  await hooks.onCheckpoint(state, "start");
+  await hooks.onCheckpoint(state, "start", []);
   return state;
 }
 
+/** What samples from the weights as they are now, whatever the engine does meanwhile. */
+async function presentSampler({ config, engine, rollouts }: TrainingSetup): Promise<RolloutSource> {
+  if (staleness(config) === 0 || rollouts !== engine || engine.frozenSampler === undefined) return rollouts;
+  return engine.frozenSampler();
+}
+
 /** Evaluation and checkpoint after a step, where one is due or the run was interrupted. */
-async function finishStep(setup: TrainingSetup, state: LoopState, hooks: LoopHooks): Promise<LoopState> {
-  const { config } = setup;
+async function finishStep(setup: Running, state: LoopState, hooks: LoopHooks): Promise<LoopState> {
+  const { config, pipeline } = setup;
   const isLast = state.step === config.steps;
   const evaluation =
     isLast || state.step % config.evalEvery === 0 ? await evaluate(setup, state.step, hooks) : undefined;
   const isBest = evaluation !== undefined && isBetter(evaluation, state.best);
   const next = isBest ? { ...state, best: evaluation } : state;
-  if (isLast) await hooks.onCheckpoint(next, "final");
-  else if (next.step % config.checkpointEvery === 0) await hooks.onCheckpoint(next, "scheduled");
-  else if (isBest) await hooks.onCheckpoint(next, "best");
-  else if (setup.signal?.aborted === true) await hooks.onCheckpoint(next, "interrupted");
+  const reason = checkpointReason({ isLast, isBest, isDue: next.step % config.checkpointEvery === 0 }, setup.signal);
+  // The policy that sampled what is in flight is gone after a stop: the checkpoint holds its samples.
+  if (reason !== undefined) await hooks.onCheckpoint(next, reason, await pipeline.held(next.step));
   return next;
+}
+
+function checkpointReason(
+  { isLast, isDue, isBest }: { readonly isLast: boolean; readonly isDue: boolean; readonly isBest: boolean },
+  signal: AbortSignal | undefined,
+): CheckpointReason | undefined {
+  if (isLast) return "final";
+  if (isDue) return "scheduled";
+  if (isBest) return "best";
+  return signal?.aborted === true ? "interrupted" : undefined;
 }
 
 /** Stops where a checkpoint of the state has just been written or read. */
@@ -132,8 +187,12 @@ async function evaluate(setup: TrainingSetup, stepsDone: number, hooks: LoopHook
   return evaluation;
 }
 
-/** True where old log-probabilities come from the engine: by setting, or because another program sampled. */
+/**
+ * True where old log-probabilities come from the engine: by setting, or because another program sampled. Never with overlap: the
+ * ratio needs the policy that sampled (the behaviour policy), and the engine has moved on from it by then.
+ */
 function recomputes({ config, engine, rollouts }: TrainingSetup): boolean {
+  if (staleness(config) > 0) return false;
   switch (config.oldLogprobs) {
     case "auto":
       return rollouts.id !== engine.id;

@@ -18,6 +18,13 @@ export type RatioStats = z.infer<typeof ratioSchema>;
 export const metricSchema = z.strictObject({
   step: z.number().int().nonnegative().describe("s, 0-based"),
   policyVersion: z.number().int().nonnegative().describe("optimiser steps behind the policy that sampled"),
+  staleness: z
+    .strictObject({
+      steps: z.number().int().nonnegative().describe("steps; at most the setting overlap.staleness"),
+      versions: z.number().int().nonnegative().describe("optimiser steps"),
+    })
+    .default({ steps: 0, versions: 0 })
+    .describe("how far the policy that sampled is behind the one that was updated; 0 without overlap"),
   clip: z.number().positive().describe("B_s"),
   learningRate: z.number().positive(),
   reward: z
@@ -38,6 +45,11 @@ export const metricSchema = z.strictObject({
     prompt: z.number().int().nonnegative(),
     completion: z.number().int().nonnegative(),
   }),
+  lengths: z
+    .strictObject({ mean: z.number().nonnegative(), max: z.number().int().nonnegative() })
+    .nullable()
+    .default(null)
+    .describe("tokens of a completion; null in records of an older rootstep"),
   entropy: z.number().describe("estimate in nats per token: mean −log-probability of the sampled tokens"),
   updates: z.number().int().nonnegative().describe("optimiser steps taken"),
   loss: z.number().nullable().describe("mean over the updates"),
@@ -73,7 +85,10 @@ export const sftMetricSchema = z.strictObject({
 });
 export type SftMetric = z.infer<typeof sftMetricSchema>;
 
-/** Where a step's time went, in milliseconds; kept apart from the metrics. */
+/**
+ * Where a step's time went, in milliseconds; kept apart from the metrics. Sampling counts as far as the loop waited for it: with
+ * overlap the rest of it ran beside the updates.
+ */
 export const timingSchema = z.strictObject({
   step: z.number().int().nonnegative(),
   sampleMs: z.number(),

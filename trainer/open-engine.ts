@@ -8,11 +8,12 @@ import { openEmbeddedEngine } from "./engines/embedded/engine.ts";
 import type { RolloutSource, TeacherCodec, TrainingEngine } from "./engines/engine.ts";
 import { openTinkerEngine, type TinkerEngine } from "./engines/tinker/engine.ts";
 import { tinkerProfile } from "./engines/tinker/profiles.ts";
-import { openTextCodec } from "./text-codec.ts";
+import { exportModel, removeOtherVersions } from "./model-export.ts";
+import { openTextCodec, type TextCodec } from "./text-codec.ts";
 import { vllmRollouts } from "./vllm/rollouts.ts";
 import { openVllmServer } from "./vllm/server.ts";
 import { unpackWeights } from "./vllm/unpack.ts";
-import { type SyncReport, vllmWeightSync } from "./vllm/weight-sync.ts";
+import { type SyncMode, type SyncProbe, type SyncReport, vllmWeightSync } from "./vllm/weight-sync.ts";
 
 export interface TrainingServers {
   readonly engine: EngineConfig;
@@ -38,6 +39,8 @@ export interface OpenEngineOptions {
   readonly folder: string;
   readonly threads?: number;
   readonly signal?: AbortSignal | undefined;
+  /** Opens the model's tokenizer and template; the folder of the configuration by default. */
+  readonly openCodec?: (config: TinkerConfig) => TextCodec;
   readonly onSync?: (report: SyncReport) => void;
   readonly onRetry?: (error: RootstepError, server: string) => void;
 }
@@ -72,7 +75,12 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     const engine = await openEmbeddedEngine({ threads });
     return { engine, notes: [], close: () => engine.close() };
   }
-  const engine = await openTinker(config.engine, options);
+  const engine = await openTinker(config.engine, {
+    ...options,
+    ...(options.openCodec && { codec: options.openCodec(config.engine) }),
+    servers: config.servers,
+    journal: join(options.folder, "engine-journal.jsonl"),
+  });
   try {
     if (config.sampling.from === "engine") return { engine, notes: engine.notes, close: () => engine.close() };
     const side = vllmSide(engine, config.sampling, options);
@@ -91,7 +99,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   }
 }
 
-type TinkerConfig = Extract<EngineConfig, { readonly kind: "tinker" }>;
+export type TinkerConfig = Extract<EngineConfig, { readonly kind: "tinker" }>;
 
 const tinkerLimits = ({ maxPrompt, maxCompletion }: TinkerConfig): TrainingEngine["limits"] => ({
   maxPrompt,
@@ -99,11 +107,25 @@ const tinkerLimits = ({ maxPrompt, maxCompletion }: TinkerConfig): TrainingEngin
   groupSize: Number.MAX_SAFE_INTEGER,
 });
 
-const textCodec = ({ modelFolder, maxPrompt, templateOptions }: TinkerConfig) =>
+/** The codec of a model's own files. */
+export const textCodec = ({ modelFolder, maxPrompt, templateOptions }: TinkerConfig) =>
   openTextCodec({ folder: modelFolder, maxPrompt, templateOptions });
 
-async function openTinker(config: TinkerConfig, options: OpenEngineOptions): Promise<TinkerEngine> {
-  const { servers } = options.config;
+/**
+ * Opens a model on the Tinker server of a configuration.
+ * @throws RootstepError CONFIG_INVALID where its address is missing, KEY_MISSING, ENGINE_FAILED, MODEL_*
+ */
+export async function openTinker(
+  config: TinkerConfig,
+  options: {
+    readonly servers: ServersConfig;
+    readonly environment: Environment;
+    readonly codec?: TextCodec;
+    readonly journal?: string;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<TinkerEngine> {
+  const { servers, journal } = options;
   if (servers.engine === undefined) {
     const what = "the training engine has no address";
     throw new RootstepError("CONFIG_INVALID", { what, where: "servers.engine" });
@@ -115,10 +137,10 @@ async function openTinker(config: TinkerConfig, options: OpenEngineOptions): Pro
     },
     profile: tinkerProfile(config.profile),
     baseModel: config.baseModel,
-    codec: textCodec(config),
+    codec: options.codec ?? textCodec(config),
     limits: tinkerLimits(config),
     lora: { rank: config.loraRank, seed: config.loraSeed },
-    journal: join(options.folder, "engine-journal.jsonl"),
+    ...(journal !== undefined && { journal }),
     resultMs: servers.resultSeconds * 1000,
     signal: options.signal,
   });
@@ -133,12 +155,7 @@ function vllmSide(
   if (servers.rollouts.length === 0) {
     throw new RootstepError("CONFIG_INVALID", { what: "no vLLM server has an address", where: "servers.rollouts" });
   }
-  if (sampling.sync !== "lora") {
-    throw new RootstepError("CONFIG_INVALID", {
-      what: `engine ${engine.id} hands out LoRA adapters: they reach vLLM by "lora" alone, not by "${sampling.sync}"`,
-      where: "sampling.sync",
-    });
-  }
+  requireSyncMode(engine, sampling.sync);
   const key = keyOf(servers.rolloutKeyEnv, options.environment);
   const opened = servers.rollouts.map((address, i) =>
     openVllmServer({ url: parseServerUrl(address, `servers.rollouts.${i}`), key }),
@@ -154,7 +171,8 @@ function vllmSide(
     adapter,
     exportWeights: async (policyVersion) => {
       const name = `version-${policyVersion}`;
-      await unpackWeights(await engine.downloadSamplerWeights(), join(here, name));
+      if (sampling.sync === "lora") await unpackWeights(await engine.downloadSamplerWeights(), join(here, name));
+      else await exportModel(engine, { checkpoints: servers.checkpointsFolder, folder: join(here, name) });
       return join(there, name);
     },
     probe: probeOf(engine),
@@ -174,6 +192,8 @@ function vllmSide(
     sync: async (policyVersion) => {
       // Pushed whether or not anybody listens: an argument of an optional call is not evaluated without one.
       const report = await sync.push(policyVersion, options.signal);
+      // Of whole models, 16 GB each at 8 billion parameters, only the one that is served stays.
+      if (sampling.sync !== "lora") await removeOtherVersions(here, policyVersion);
       options.onSync?.(report);
     },
     // A server that still knows the adapter reads its folder again when it needs it, and dies where the folder is gone.
@@ -183,8 +203,31 @@ function vllmSide(
   };
 }
 
+/** @throws RootstepError CONFIG_INVALID where what the engine saves does not go by that mode */
+function requireSyncMode(engine: TinkerEngine, mode: Exclude<SyncMode, "engine">): void {
+  const { id, samplerWeights } = engine.profile;
+  const known: Record<typeof samplerWeights, readonly SyncMode[]> = {
+    adapter: ["lora"],
+    model: ["disk", "transfer"],
+    unknown: [],
+  };
+  const modes = known[samplerWeights];
+  if (modes.includes(mode)) return;
+  const saves = {
+    adapter: 'saves LoRA adapters for samplers: they reach vLLM by "lora" alone',
+    model: 'saves whole models for samplers: they reach vLLM by "disk" or "transfer"',
+    unknown: "is not known to save what vLLM could load",
+  }[samplerWeights];
+  throw new RootstepError("CONFIG_INVALID", {
+    what: `profile ${id} ${saves}, not by "${mode}"`,
+    where: "sampling.sync",
+    hint:
+      modes.length === 0 ? "Let the engine sample itself (sampling.from: engine)." : `Set it to ${modes.join(" or ")}.`,
+  });
+}
+
 /** A short sequence of everyday text: whether two servers hold the same weights shows on any. */
-function probeOf(engine: TinkerEngine) {
+export function probeOf(engine: TinkerEngine): SyncProbe {
   const text = "<think>The planner asked for the wrong year.</think><answer>Planner | 3</answer>";
   const [first = 0, ...rest] = engine.codec.encodeText(text);
   return {
@@ -197,6 +240,7 @@ function probeOf(engine: TinkerEngine) {
   };
 }
 
-function keyOf(name: string | null, environment: Environment): Secret | undefined {
+/** The key of a server; undefined where no variable is named. @throws RootstepError KEY_MISSING */
+export function keyOf(name: string | null, environment: Environment): Secret | undefined {
   return name === null ? undefined : keyFromEnvironment([name], environment);
 }

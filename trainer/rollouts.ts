@@ -35,9 +35,15 @@ export interface RolloutSetup {
   readonly source: RolloutSource;
   readonly codec: TracerCodec;
   readonly examples: readonly TrainingExample[];
+  /** Optimiser steps behind the policy that is to sample: noted with every completion. */
+  readonly policyVersion?: number;
+  readonly signal?: AbortSignal;
 }
 
-/** Samples and rewards the groups of step s; dead groups are left out, kept, or replaced by further prompts. */
+/**
+ * Samples and rewards the groups of step s; dead groups are left out, kept, or replaced by further prompts.
+ * @throws RootstepError ENGINE_FAILED, ENGINE_NAN, INTERRUPTED; SYNC_MISMATCH where another version of the policy sampled
+ */
 export async function collectRollouts(setup: RolloutSetup, s: number, startPosition: number): Promise<RolloutBatch> {
   const { config } = setup;
   let position = startPosition;
@@ -60,9 +66,10 @@ async function sampleGroups(
   examples_P: readonly TrainingExample[],
   seed: string,
 ): Promise<RolloutGroup[]> {
-  const { config, source } = setup;
-  const request = { prompts: examples_P.map(({ prompt }) => prompt), n: config.groupSize, temperature: 1, seed };
-  const completions_PG = checkCompletions(source.id, await source.sample(request), request);
+  const { config, source, policyVersion, signal } = setup;
+  const asked = { prompts: examples_P.map(({ prompt }) => prompt), n: config.groupSize, temperature: 1, seed };
+  const answer = await source.sample({ ...asked, ...(signal && { signal }) });
+  const completions_PG = checkVersions(source.id, checkCompletions(source.id, answer, asked), policyVersion);
   return examples_P.map((example, p) => {
     const rollouts_G = (completions_PG[p] ?? []).map((completion) => judge(setup, example, completion));
     const advantages = groupAdvantages(
@@ -79,6 +86,23 @@ function judge(setup: RolloutSetup, example: TrainingExample, completion: Comple
   const truncated = completion.finishReason === "length";
   const penalty = truncated && config.truncated === "penalise" ? config.truncationPenalty : 0;
   return { ...completion, reward, score: reward.total - penalty, masked: truncated && config.truncated === "mask" };
+}
+
+/** Notes the version with every completion whose sampler does not; refuses one that names another. */
+function checkVersions(
+  sourceId: string,
+  completions_PG: readonly (readonly Completion[])[],
+  expected: number | undefined,
+): readonly (readonly Completion[])[] {
+  if (expected === undefined) return completions_PG;
+  return completions_PG.map((completions_G) =>
+    completions_G.map((completion) => {
+      const { policyVersion = expected } = completion;
+      if (policyVersion === expected) return { ...completion, policyVersion };
+      const what = `version ${policyVersion} of the policy sampled where version ${expected} should have`;
+      throw new RootstepError("SYNC_MISMATCH", { what, where: `sampler ${sourceId}` });
+    }),
+  );
 }
 
 /**

@@ -8,8 +8,10 @@ import { dataHash, drawExamples, type TrainingExample } from "./dataset.ts";
 import { engineSchema, serversSchema } from "./engine-config.ts";
 import type { TrainingEngine, TrainingGroup } from "./engines/engine.ts";
 import { guardEngine } from "./engines/guarded.ts";
+import type { CheckpointReason } from "./loop.ts";
 import type { SftMetric } from "./metrics.ts";
 import { requireFinite } from "./policy-update.ts";
+import { openCourse } from "./training-course.ts";
 import { openTrainingFolder } from "./training-folder.ts";
 
 /** Cross-entropy on labelled trajectories: a warm start for GRPO, or the control that more of it would give. */
@@ -61,24 +63,33 @@ export async function trainSft(options: {
     configHash: configHash(config),
     dataHash: dataHash(examples, []),
     engine,
+    engineConfig: config.engine,
     stateSchema: sftStateSchema,
     keepCheckpoints: config.keepCheckpoints,
   });
-  let step = folder.resumed?.step ?? 0;
-  if (folder.resumed === undefined) await folder.checkpoint({ step }, "start", []);
-  while (step < config.steps) {
-    const metric = await sftStep(engine, config, examples, options.target, step);
-    await folder.append("metrics.jsonl", metric);
-    options.onMetric?.(metric);
-    step++;
-    if (step === config.steps) await folder.checkpoint({ step }, "final", []);
-    else if (step % config.checkpointEvery === 0) await folder.checkpoint({ step }, "scheduled", []);
-    if (signal?.aborted === true && step < config.steps) {
-      if (step % config.checkpointEvery !== 0) await folder.checkpoint({ step }, "interrupted", []);
-      throw new RootstepError("INTERRUPTED", { what: `training stopped after step ${step}`, where: options.folder });
+  const course = openCourse(options.folder);
+  const stepsDone = folder.resumed?.step ?? 0;
+  return await course.follow(stepsDone, async () => {
+    let step = stepsDone;
+    const checkpoint = async (reason: CheckpointReason): Promise<void> => {
+      await folder.checkpoint({ step }, reason, []);
+      await course.note({ kind: "checkpoint", stepsDone: step, reason });
+    };
+    if (folder.resumed === undefined) await checkpoint("start");
+    while (step < config.steps) {
+      const metric = await sftStep(engine, config, examples, options.target, step);
+      await folder.append("metrics.jsonl", metric);
+      options.onMetric?.(metric);
+      step++;
+      if (step === config.steps) await checkpoint("final");
+      else if (step % config.checkpointEvery === 0) await checkpoint("scheduled");
+      if (signal?.aborted === true && step < config.steps) {
+        if (step % config.checkpointEvery !== 0) await checkpoint("interrupted");
+        throw new RootstepError("INTERRUPTED", { what: `training stopped after step ${step}`, where: options.folder });
+      }
     }
-  }
-  return { step };
+    return { step };
+  });
 }
 
 /** One cross-entropy step on the next examples of the data order. */

@@ -2,7 +2,7 @@ import { average, sampleStd } from "./advantages.ts";
 import type { TrainConfig } from "./config.ts";
 import type { Metric, RatioStats } from "./metrics.ts";
 import type { UpdateSummary } from "./policy-update.ts";
-import type { RolloutBatch } from "./rollouts.ts";
+import type { SampledBatch } from "./rollout-pipeline.ts";
 
 /** The record of one step: what was sampled, what it earned, what the update did, and what looks wrong. */
 export function stepMetric(step: {
@@ -10,9 +10,9 @@ export function stepMetric(step: {
   readonly s: number;
   readonly clip: number;
   readonly learningRate: number;
-  readonly batch: RolloutBatch;
+  readonly batch: SampledBatch;
   readonly update: UpdateSummary;
-  /** Version of the policy that sampled the batch. */
+  /** Version of the policy that was updated. */
   readonly state: { readonly policyVersion: number };
   readonly samplerRatio: RatioStats | null;
 }): Metric {
@@ -22,10 +22,12 @@ export function stepMetric(step: {
     rollouts_G.map(({ reward }) => (reward.prediction?.step === example.label.step ? 1 : 0)),
   );
   const logprobs = rollouts.flatMap((rollout) => rollout.logprobs);
+  const lengths = rollouts.map(({ tokens }) => tokens.length);
   const totals = rollouts.map(({ reward }) => reward.total);
   const metric: Metric = {
     step: step.s,
-    policyVersion: step.state.policyVersion,
+    policyVersion: batch.policyVersion,
+    staleness: { steps: step.s - batch.sampledAfter, versions: step.state.policyVersion - batch.policyVersion },
     clip: step.clip,
     learningRate: step.learningRate,
     reward: {
@@ -44,6 +46,7 @@ export function stepMetric(step: {
       prompt: batch.sampled.reduce((sum, { example }) => sum + example.prompt.length, 0),
       completion: logprobs.length,
     },
+    lengths: { mean: average(lengths), max: Math.max(0, ...lengths) },
     entropy: logprobs.length === 0 ? 0 : -average(logprobs),
     ...update,
     samplerRatio: step.samplerRatio,

@@ -5,6 +5,7 @@ import { Tokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { sha256 } from "../src/checksum.ts";
 import { RootstepError } from "../src/errors.ts";
+import type { LogCut } from "../src/methods/method.ts";
 import { DEFAULT_LOG_BUDGET, tracerMessages } from "../src/methods/tracer/tracer.ts";
 import { methodView } from "../src/methods/view.ts";
 import type { Trajectory } from "../src/trajectory/schema.ts";
@@ -39,6 +40,13 @@ export interface TextCodec extends TeacherCodec {
   encodeText(text: string): readonly number[];
 }
 
+/** A prompt in tokens, how much of it is log, and what of the log was left out. */
+interface Fitted {
+  readonly tokens: readonly number[];
+  readonly logCharacters: number;
+  readonly cut: LogCut | undefined;
+}
+
 /** Of a log that does not fit, the next budget aims a little below what would just fit. */
 const CUT_MARGIN = 0.95;
 /** Below so many characters a log says nothing. */
@@ -60,6 +68,7 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
   const end = new Set(endTokens);
   const vocabulary = readJson(folder, "config.json", modelConfigSchema).vocab_size;
 
+  const fits = new WeakMap<Trajectory, Fitted>();
   const encodeText = (text: string): readonly number[] => tokenizer.encode(text, { add_special_tokens: false }).ids;
 
   function encodeWith(trajectory: Trajectory, logBudget: number) {
@@ -72,7 +81,22 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
       ...(config.eos_token && { eos_token: config.eos_token }),
       ...options.templateOptions,
     });
-    return { tokens: encodeText(text), logCharacters: prompt.logCharacters };
+    return { tokens: encodeText(text), logCharacters: prompt.logCharacters, cut: prompt.cut };
+  }
+
+  /** The prompt of a run, its log cut until it fits; kept as long as the run, for who asks what was cut. */
+  function fitted(trajectory: Trajectory): Fitted {
+    const known = fits.get(trajectory);
+    if (known !== undefined) return known;
+    let fit: Fitted = encodeWith(trajectory, DEFAULT_LOG_BUDGET);
+    while (fit.tokens.length > maxPrompt && fit.logCharacters > SMALLEST_LOG) {
+      const budget = Math.floor(fit.logCharacters * (maxPrompt / fit.tokens.length) * CUT_MARGIN);
+      const next = encodeWith(trajectory, Math.max(budget, SMALLEST_LOG));
+      if (next.logCharacters >= fit.logCharacters) break;
+      fit = next;
+    }
+    fits.set(trajectory, fit);
+    return fit;
   }
 
   const identity = [tokenizerJson, templateText, endTokens, options.templateOptions ?? {}];
@@ -86,16 +110,8 @@ export function openTextCodec(options: TextCodecOptions): TextCodec {
       const answer = `<think>${withoutTags(think)}</think><answer>${agent} | ${step}</answer>`;
       return [...encodeText(answer), ...endTokens.slice(0, 1)];
     },
-    encodePrompt(trajectory) {
-      let { tokens, logCharacters } = encodeWith(trajectory, DEFAULT_LOG_BUDGET);
-      while (tokens.length > maxPrompt && logCharacters > SMALLEST_LOG) {
-        const budget = Math.floor(logCharacters * (maxPrompt / tokens.length) * CUT_MARGIN);
-        const next = encodeWith(trajectory, Math.max(budget, SMALLEST_LOG));
-        if (next.logCharacters >= logCharacters) break;
-        ({ tokens, logCharacters } = next);
-      }
-      return tokens;
-    },
+    encodePrompt: (trajectory) => fitted(trajectory).tokens,
+    cutOf: (trajectory) => fitted(trajectory).cut,
     decodeCompletion(tokens) {
       let length = tokens.length;
       while (length > 0 && end.has(tokens[length - 1] ?? -1)) length--;

@@ -1,5 +1,6 @@
 import type { TracerPolicy } from "../src/methods/method.ts";
 import { type MethodView, viewAsTrajectory } from "../src/methods/view.ts";
+import type { Trajectory } from "../src/trajectory/schema.ts";
 import type { RolloutSource, TracerCodec } from "./engines/engine.ts";
 import { checkCompletions } from "./rollouts.ts";
 
@@ -20,9 +21,17 @@ export function createTracerPolicy(
   codec: TracerCodec,
   id: string = `tracer:${source.id}`,
 ): EngineTracerPolicy {
+  // One trajectory per view: what a codec keeps of it is found again.
+  const trajectories = new WeakMap<MethodView, Trajectory>();
+  const trajectoryOf = (view: MethodView): Trajectory => {
+    const trajectory = trajectories.get(view) ?? viewAsTrajectory(view);
+    trajectories.set(view, trajectory);
+    return trajectory;
+  };
+  const { cutOf } = codec;
   const predictBatch: EngineTracerPolicy["predictBatch"] = async (views, { signal } = {}) => {
     if (views.length === 0) return [];
-    const prompts = views.map((view) => codec.encodePrompt(viewAsTrajectory(view)));
+    const prompts = views.map((view) => codec.encodePrompt(trajectoryOf(view)));
     const request = { prompts, n: 1, temperature: 0, seed: "greedy", ...(signal && { signal }) };
     const completions_PG = checkCompletions(source.id, await source.sample(request), request);
     return completions_PG.map(([completion]) => codec.decodeCompletion(completion?.tokens ?? []));
@@ -30,6 +39,7 @@ export function createTracerPolicy(
   return {
     id,
     predictBatch,
+    ...(cutOf && { cutOf: (view: MethodView) => cutOf(trajectoryOf(view)) }),
     predict: async (view, options) => (await predictBatch([view], options))[0] ?? "",
   };
 }

@@ -10,6 +10,7 @@ import {
   saveCheckpoint,
   setAside,
 } from "./checkpoints.ts";
+import type { EngineConfig } from "./engine-config.ts";
 import type { TrainingEngine } from "./engines/engine.ts";
 import { appendRecord, truncateRecords } from "./jsonl.ts";
 
@@ -20,14 +21,20 @@ export type RecordFile = "metrics.jsonl" | "evaluations.jsonl" | "timings.jsonl"
 export interface TrainingFolder<State> {
   /** The state to go on from; undefined for a fresh run. The engine already holds the checkpoint's state. */
   readonly resumed: State | undefined;
+  /** Batches that the checkpoint holds, as JSON. */
+  readonly rollouts: Uint8Array | undefined;
   /** Checkpoints that were passed over, set aside under `NAME.corrupt`. */
   readonly corrupt: readonly RootstepError[];
   append(file: RecordFile, record: unknown): Promise<void>;
-  /** Saves the engine and the loop's state. @param protect steps whose checkpoints stay (the best one) */
+  /**
+   * Saves the engine and the loop's state.
+   * @param protect steps whose checkpoints stay (the best one) @param rollouts batches sampled ahead, as JSON
+   */
   checkpoint(
     state: State & { readonly step: number },
     reason: CheckpointContent["reason"],
     protect: readonly number[],
+    rollouts?: Uint8Array,
   ): Promise<string>;
 }
 
@@ -43,6 +50,8 @@ export async function openTrainingFolder<State>(options: {
   readonly configHash: string;
   readonly dataHash: string;
   readonly engine: TrainingEngine;
+  /** What opened the engine, so that the checkpoint says what opens its policy. */
+  readonly engineConfig: EngineConfig;
   readonly stateSchema: z.ZodType<State>;
   readonly keepCheckpoints: number;
 }): Promise<TrainingFolder<State>> {
@@ -62,9 +71,11 @@ export async function openTrainingFolder<State>(options: {
     resumed: checkpoint && parseLoop(options.stateSchema, checkpoint.content.loop, checkpoint.folder),
     corrupt: corrupt.map(({ error }) => error),
     append: (file, record) => appendRecord(join(folder, file), record),
-    checkpoint: async (state, reason, protect) => {
-      const content = { ...identity, stepsDone: state.step, reason, loop: state };
-      const path = await saveCheckpoint(checkpoints, content, await engine.exportState());
+    rollouts: checkpoint?.rollouts,
+    checkpoint: async (state, reason, protect, rollouts) => {
+      const policy = { engine: options.engineConfig, codec: engine.codec.id };
+      const content = { ...identity, policy, stepsDone: state.step, reason, loop: state };
+      const path = await saveCheckpoint(checkpoints, content, await engine.exportState(), rollouts);
       await pruneCheckpoints(checkpoints, options.keepCheckpoints, protect);
       return path;
     },

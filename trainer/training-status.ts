@@ -15,6 +15,14 @@ import {
   type Timing,
   timingSchema,
 } from "./metrics.ts";
+import {
+  COURSE_FILE,
+  courseEventSchema,
+  lockOf,
+  type ProcessView,
+  stateOf,
+  type TrainingState,
+} from "./training-course.ts";
 
 /** A checkpoint as the list shows it. */
 export interface ListedCheckpoint {
@@ -31,6 +39,7 @@ export interface TrainingStatus {
   readonly startedAt: string;
   readonly steps: number;
   readonly stepsDone: number;
+  readonly state: TrainingState;
   readonly metrics: readonly Metric[];
   readonly sftMetrics: readonly SftMetric[];
   readonly evaluations: readonly Evaluation[];
@@ -41,31 +50,36 @@ export interface TrainingStatus {
 const settingsSchema = z.looseObject({ steps: z.number() });
 const manifestKinds: Readonly<Record<string, TrainingStatus["kind"]>> = { train: "grpo", "train-sft": "sft" };
 
+/** What a training run's manifest says of it. @throws RootstepError FILE_MISSING where it is no run folder, RUN_MISMATCH, RUN_CORRUPT */
+export function readTrainingManifest(folder: string): Pick<TrainingStatus, "kind" | "steps" | "startedAt"> {
+  const { kind: found, settings, startedAt } = readRunManifest(folder);
+  const kind = manifestKinds[found];
+  if (kind !== undefined) return { kind, steps: settingsSchema.parse(settings).steps, startedAt };
+  const what = `the folder holds a ${found} run, not a training run`;
+  const hint = "Give the --out folder of train run or train sft.";
+  throw new RootstepError("RUN_MISMATCH", { what, where: folder, hint });
+}
+
 /**
  * Reads a training folder without touching it, while it is written or after.
  * @throws RootstepError FILE_MISSING where it is no run folder, RUN_MISMATCH where it is one of another kind
  */
-export async function readTrainingStatus(folder: string): Promise<TrainingStatus> {
-  const manifest = readRunManifest(folder);
-  const kind = manifestKinds[manifest.kind];
-  if (kind === undefined) {
-    const what = `the folder holds a ${manifest.kind} run, not a training run`;
-    throw new RootstepError("RUN_MISMATCH", {
-      what,
-      where: folder,
-      hint: "Give the --out folder of train run or train sft.",
-    });
-  }
+export async function readTrainingStatus(folder: string, view?: ProcessView): Promise<TrainingStatus> {
+  const { kind, steps, startedAt } = readTrainingManifest(folder);
   const grpo = kind === "grpo";
+  // Before the records: a run that has finished by then has written all of them.
+  const course = await readRecords(join(folder, COURSE_FILE), courseEventSchema);
   const metricsFile = join(folder, "metrics.jsonl");
   const metrics = grpo ? await readRecords(metricsFile, metricSchema) : [];
   const sftMetrics = grpo ? [] : await readRecords(metricsFile, sftMetricSchema);
   const last = (metrics.at(-1) ?? sftMetrics.at(-1))?.step;
+  const stepsDone = last === undefined ? 0 : last + 1;
   return {
     kind,
-    startedAt: manifest.startedAt,
-    steps: settingsSchema.parse(manifest.settings).steps,
-    stepsDone: last === undefined ? 0 : last + 1,
+    startedAt,
+    steps,
+    stepsDone,
+    state: stateOf(course, { stepsDone, steps, lock: lockOf(folder) }, view),
     metrics,
     sftMetrics,
     evaluations: await readRecords(join(folder, "evaluations.jsonl"), evaluationSchema),

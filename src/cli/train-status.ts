@@ -1,5 +1,8 @@
 import { basename, resolve } from "node:path";
-import type { Evaluation, Metric } from "../../trainer/metrics.ts";
+import type { Evaluation, Metric, SftMetric } from "../../trainer/metrics.ts";
+import type { CourseEvent, TrainingState } from "../../trainer/training-course.ts";
+import { followTraining } from "../../trainer/training-feed.ts";
+import type { TrainingFeedEvent } from "../../trainer/training-feed-contract.ts";
 import { readTrainingStatus, type TrainingStatus } from "../../trainer/training-status.ts";
 import { EXIT } from "../errors.ts";
 import type { Series } from "../report/line-plot.ts";
@@ -14,7 +17,8 @@ const SHOWN_STEPS = 8;
 /** `train status`: how far a training run is, its metrics and its checkpoints; plots as an HTML file. */
 export const trainStatus = plainCommand({
   name: "train status",
-  describe: "how far a training run is: metrics of the last steps, evaluations, checkpoints; plots with --html",
+  describe:
+    "how far a training run is: metrics of the last steps, evaluations, checkpoints; plots with --html, live with --watch",
   arguments: [
     {
       name: "folder",
@@ -23,11 +27,27 @@ export const trainStatus = plainCommand({
       positional: true,
       required: true,
     },
+    {
+      name: "watch",
+      describe: "print what comes until the run ends or Ctrl-C; with --json a line of JSON for each event",
+      type: "boolean",
+    },
     { name: "html", describe: "write the course of the run as an HTML file with plots", type: "string" },
   ],
-  examples: ["train status runs/tracer", "train status runs/tracer --html tracer.html"],
+  examples: [
+    "train status runs/tracer",
+    "train status runs/tracer --html tracer.html",
+    "train status runs/tracer --watch",
+  ],
   async run(_, args, context) {
     const folder = stringArgument(args, "folder");
+    if (args.watch === true) {
+      for await (const message of followTraining(folder, { signal: context.signal })) {
+        const text = renderEvent(message.event);
+        if (context.json || text !== undefined) context.printLine(message, text ?? "");
+      }
+      return EXIT.ok;
+    }
     const status = await readTrainingStatus(folder);
     const html = optionalString(args, "html");
     if (html !== undefined) writeAtomically(html, renderHtml(basename(resolve(folder)), status));
@@ -41,12 +61,27 @@ const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
 
 function renderStatus(status: TrainingStatus): string {
   const { kind, steps, stepsDone, startedAt, metrics, sftMetrics, evaluations, timings, checkpoints } = status;
-  const head = `${kind} run, ${stepsDone} of ${steps} steps done, started ${startedAt}${pace(status)}`;
+  const head = `${kind} run, ${renderState(status.state)}, ${stepsDone} of ${steps} steps done, started ${startedAt}${pace(status)}`;
   const recent =
     kind === "grpo"
       ? textTable(
           "Last steps",
-          ["step", "reward", "format", "exact step", "dead", "cut", "entropy", "ratio std", "clipped", "grad norm"],
+          [
+            "step",
+            "reward",
+            "format",
+            "exact step",
+            "agent",
+            "dead",
+            "cut",
+            "length",
+            "entropy",
+            "stale",
+            "ratio std",
+            "clip",
+            "clipped",
+            "grad norm",
+          ],
           metrics.slice(-SHOWN_STEPS).map(metricRow),
         )
       : textTable(
@@ -84,16 +119,87 @@ function metricRow(metric: Metric): string[] {
     reward.mean.toFixed(3),
     percent(reward.format),
     percent(reward.exactStep),
+    percent(reward.agent),
     `${deadGroups} of ${groups}`,
     String(truncated),
+    metric.lengths === null ? "–" : metric.lengths.mean.toFixed(1),
     entropy.toFixed(3),
+    String(metric.staleness.steps),
     ratio === null ? "–" : ratio.std.toExponential(1),
+    metric.clip.toFixed(3),
     clipFraction === null ? "–" : percent(clipFraction),
     gradNorm === null ? "–" : gradNorm.toPrecision(3),
   ];
 }
 
-function evaluationShares({ stepAccuracy, agentAccuracy, format, meanReward }: Evaluation): string[] {
+function renderState({ state, reason }: TrainingState): string {
+  return reason === null ? state : `${state} (${reason})`;
+}
+
+/** A line for a person; undefined for what only programs read. */
+function renderEvent(event: TrainingFeedEvent): string | undefined {
+  switch (event.kind) {
+    case "run":
+      return `${event.run.kind} run of ${event.run.steps} steps, started ${event.run.startedAt}`;
+    case "metric":
+      return renderMetric(event.metric);
+    case "evaluation": {
+      const { stepsDone, n } = event.evaluation;
+      const [step, agent, format, reward] = evaluationShares(event.evaluation);
+      return `held out after ${stepsDone} steps: step ${step}, agent ${agent}, format ${format}, reward ${reward} (n=${n})`;
+    }
+    case "timing":
+      return undefined;
+    case "rewound":
+      return `resumed: ${event.of} records after the first ${event.kept} are made again`;
+    case "course":
+      return renderCourse(event.course);
+    case "state":
+      return renderState(event);
+  }
+}
+
+function renderMetric(metric: Metric | SftMetric): string {
+  if (!("reward" in metric)) return `step ${metric.step}: loss per token ${metric.tokenLoss.toFixed(4)}`;
+  const { step, reward, clip, clipFraction, entropy, deadGroups, groups, lengths, staleness } = metric;
+  return [
+    `step ${step}: reward ${reward.mean.toFixed(3)}`,
+    `format ${percent(reward.format)}, step ${percent(reward.exactStep)}, agent ${percent(reward.agent)}`,
+    `clip ${clip.toFixed(3)} (${clipFraction === null ? "no update" : `${percent(clipFraction)} of tokens`})`,
+    `entropy ${entropy.toFixed(3)}`,
+    `dead ${deadGroups} of ${groups}`,
+    ...(lengths === null ? [] : [`length ${lengths.mean.toFixed(1)}`]),
+    ...(staleness.steps === 0 ? [] : [`${staleness.steps} steps stale`]),
+    ...metric.warnings.map((warning) => `warning: ${warning}`),
+  ].join("; ");
+}
+
+/** What is not said by a change of the run's state. */
+function renderCourse(course: CourseEvent): string | undefined {
+  switch (course.kind) {
+    case "checkpoint":
+      return `checkpoint after ${course.stepsDone} steps (${course.reason})`;
+    case "ratio-check":
+      return `ratio at unchanged weights: mean ${course.stats.mean.toFixed(6)}, spread ${course.stats.std.toExponential(1)}`;
+    case "ratio-check-skipped":
+      return "the first batch was sampled ahead: sampler and engine are not compared on it";
+    case "corrupt-checkpoint":
+      return `a damaged checkpoint was passed over: ${course.what}`;
+    case "started":
+      return course.stepsDone === 0 ? undefined : `goes on after ${course.stepsDone} steps`;
+    case "finished":
+    case "stopped":
+    case "failed":
+      return undefined;
+  }
+}
+
+function evaluationShares({
+  stepAccuracy,
+  agentAccuracy,
+  format,
+  meanReward,
+}: Evaluation): [string, string, string, string] {
   return [percent(stepAccuracy), percent(agentAccuracy), percent(format), meanReward.toFixed(3)];
 }
 

@@ -6,6 +6,7 @@ import { describeEngine, openEngine } from "../../trainer/open-engine.ts";
 import { findCheckpoint } from "../../trainer/open-tracer.ts";
 import { planTraining, type TrainingPlan } from "../../trainer/plan.ts";
 import { type TrainingEvent, trainRun } from "../../trainer/train-run.ts";
+import { endOf, openCourse } from "../../trainer/training-course.ts";
 import { sha256 } from "../checksum.ts";
 import { describeError, EXIT } from "../errors.ts";
 import { textTable } from "../report/table.ts";
@@ -105,7 +106,8 @@ export async function runTraining(
     threads,
     signal: context.signal,
     onRetry: (error, server) => context.progress.note(`${server} is asked again: ${error.what}`),
-  }).catch((error: unknown) => {
+  }).catch(async (error: unknown) => {
+    await openCourse(folder.path, context.now).note(endOf(error));
     folder.release();
     throw error;
   });
@@ -122,6 +124,7 @@ export async function runTraining(
       ...(start && { start }),
       folder: folder.path,
       signal: context.signal,
+      clock: context.now,
       onMetric: ({ reward }) => bar.advance(1, `reward ${reward.mean.toFixed(3)}, step ${reward.exactStep.toFixed(3)}`),
       onEvaluation: ({ stepsDone, stepAccuracy, n }) =>
         context.progress.note(
@@ -141,6 +144,11 @@ export async function runTraining(
 
 function noteEvent(event: TrainingEvent, { progress }: CommandContext): void {
   if (event.kind === "corrupt-checkpoint") progress.note(describeError(event.error));
+  if (event.kind === "ratio-check-skipped") {
+    progress.note(
+      "the first batch was sampled ahead by a policy that is gone: sampler and engine are not compared on it; its ratios are in the metrics",
+    );
+  }
   if (event.kind === "ratio-check") {
     progress.note(
       `ratio at unchanged weights: mean ${event.stats.mean.toFixed(6)}, spread ${event.stats.std.toExponential(1)}`,
@@ -170,5 +178,5 @@ function renderState(config: TrainConfig, state: LoopState, out: string): string
     state.best === null
       ? "no held-out runs"
       : `best held-out step accuracy ${(100 * state.best.stepAccuracy).toFixed(1)}% after ${state.best.stepsDone} steps (n=${state.best.n})`;
-  return `${state.step} of ${config.steps} steps done; ${best}\ncheckpoints and metrics in ${out}; evaluate with: rootstep eval run --method tracer --checkpoint ${out} --with-reference --data.files FILE`;
+  return `${state.step} of ${config.steps} steps done; ${best}\ncheckpoints and metrics in ${out}; evaluate with: rootstep train eval ${out}${config.engine.kind === "embedded" ? " --with-reference --data.files FILE" : " --servers.engine URL"}`;
 }

@@ -40,10 +40,10 @@ function run(folder: string, more: Partial<TrainRunOptions> = {}) {
   return trainRun({ ...data, folder: join(root, folder), ...more });
 }
 
-/** Every file of a run but the timings, as hexadecimal text. */
+/** Every file of a run but those with wall-clock in them, as hexadecimal text. */
 async function contents(folder: string): Promise<ReadonlyMap<string, string>> {
   const entries = await readdir(join(root, folder), { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile() && entry.name !== "timings.jsonl");
+  const files = entries.filter((entry) => entry.isFile() && !["timings.jsonl", "events.jsonl"].includes(entry.name));
   const read = await Promise.all(
     files.map(async (entry) => {
       const path = join(entry.parentPath, entry.name);

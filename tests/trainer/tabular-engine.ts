@@ -6,6 +6,7 @@ import type {
   EngineState,
   Loss,
   OptimizerSettings,
+  SampleRequest,
   TracerCodec,
   TrainingEngine,
   TrainingGroup,
@@ -69,14 +70,7 @@ export function createTabularEngine(lean = 2): TrainingEngine {
   let gradient = new Float64Array(SIZE);
   let adam = { t: 0, m: new Float64Array(SIZE), v: new Float64Array(SIZE) };
 
-  const distribution = (prompt: readonly number[], position: number) => {
-    const offset = ((prompt[0] ?? 0) * POSITIONS + position) * V;
-    const logits = theta.subarray(offset, offset + V);
-    const max = Math.max(...logits);
-    const total = logits.reduce((sum, logit) => sum + Math.exp(logit - max), 0);
-    const logprobs = Array.from(logits, (logit) => logit - max - Math.log(total));
-    return { offset, logprobs };
-  };
+  const distribution = (prompt: readonly number[], position: number) => distributionOf(theta, prompt, position);
   const logprobsOf = (groups: readonly TrainingGroup[]) =>
     groups.map(({ prompt, completions }) =>
       completions.map(({ tokens }) => tokens.map((token, t) => distribution(prompt, t).logprobs[token] ?? Number.NaN)),
@@ -86,21 +80,11 @@ export function createTabularEngine(lean = 2): TrainingEngine {
     id: "tabular",
     codec: { ...tabularCodec, encodeCompletion: tabularTarget },
     limits: { maxPrompt: 1, maxCompletion: POSITIONS, groupSize: 64 },
-    sample: async ({ prompts, n, temperature, seed }) =>
-      prompts.map((prompt, p) =>
-        Array.from({ length: n }, (_, g): Completion => {
-          const random = stream(seed, p, g);
-          const tokens: number[] = [];
-          const logprobs: number[] = [];
-          while (tokens.length < POSITIONS && tokens.at(-1) !== END) {
-            const row = distribution(prompt, tokens.length).logprobs;
-            const token = temperature === 0 ? row.indexOf(Math.max(...row)) : draw(row, random.next());
-            tokens.push(token);
-            logprobs.push(row[token] ?? Number.NaN);
-          }
-          return { tokens, logprobs, finishReason: tokens.at(-1) === END ? "stop" : "length" };
-        }),
-      ),
+    sample: async (request) => sampleWith(theta, request),
+    frozenSampler: async () => {
+      const frozen = theta.slice();
+      return { id: "tabular", sample: async (request) => sampleWith(frozen, request) };
+    },
     forward: async (groups) => logprobsOf(groups),
     forwardBackward: async (groups, loss) => {
       let total = 0;
@@ -138,6 +122,32 @@ export function createTabularEngine(lean = 2): TrainingEngine {
     },
     close: async () => {},
   };
+}
+
+function distributionOf(theta: Float64Array, prompt: readonly number[], position: number) {
+  const offset = ((prompt[0] ?? 0) * POSITIONS + position) * V;
+  const logits = theta.subarray(offset, offset + V);
+  const max = Math.max(...logits);
+  const total = logits.reduce((sum, logit) => sum + Math.exp(logit - max), 0);
+  const logprobs = Array.from(logits, (logit) => logit - max - Math.log(total));
+  return { offset, logprobs };
+}
+
+function sampleWith(theta: Float64Array, { prompts, n, temperature, seed }: SampleRequest): Completion[][] {
+  return prompts.map((prompt, p) =>
+    Array.from({ length: n }, (_, g): Completion => {
+      const random = stream(seed, p, g);
+      const tokens: number[] = [];
+      const logprobs: number[] = [];
+      while (tokens.length < POSITIONS && tokens.at(-1) !== END) {
+        const row = distributionOf(theta, prompt, tokens.length).logprobs;
+        const token = temperature === 0 ? row.indexOf(Math.max(...row)) : draw(row, random.next());
+        tokens.push(token);
+        logprobs.push(row[token] ?? Number.NaN);
+      }
+      return { tokens, logprobs, finishReason: tokens.at(-1) === END ? "stop" : "length" };
+    }),
+  );
 }
 
 function startingWeights(lean: number): Float64Array<ArrayBuffer> {

@@ -161,6 +161,30 @@ for (const id of ["skyrl-train", "skyrl-jax", "verl-tinker"]) {
       });
     }
 
+    it("asks anew for samples whose request the server has forgotten, and never for an update", async () => {
+      const forgotten: Fault = { kind: "answer", status: 404, body: { detail: "Future not found: request-1" } };
+      const subject = await open();
+      const sample = () => subject.sample({ prompts: [prompt], n: 2, temperature: 1, seed: "forgotten" });
+      const before = await sample();
+      const asked = server.asked.length;
+      fault = at("result", "asample", forgotten);
+      expect(await sample()).toEqual(before);
+      expect(askedTimes("asample", asked)).toBe(2);
+      fault = at("result", "asample", forgotten, ALWAYS);
+      await expect(sample()).rejects.toMatchObject({
+        code: "ENGINE_FAILED",
+        what: expect.stringContaining("lost 4 times"),
+      });
+      fault = at("result", "optim_step", forgotten);
+      const updates = server.asked.length;
+      await expect(train(subject)).rejects.toMatchObject({
+        code: "ENGINE_FAILED",
+        what: expect.stringMatching(profile.resultsStay ? /Future not found/u : /the answer to optim_step was lost/u),
+        hint: expect.stringContaining("last checkpoint"),
+      });
+      expect(askedTimes("optim_step", updates)).toBe(1);
+    });
+
     it("waits for a slow result, and gives it up at its time limit", async () => {
       const subject = await open({ resultMs: 100_000 });
       const waiting: Fault =

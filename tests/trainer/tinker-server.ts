@@ -37,6 +37,14 @@ export interface TinkerServerOptions {
   readonly fault?: (call: ServedCall) => Fault | undefined;
   /** Milliseconds a question for a result is held back. */
   readonly holdMs?: number;
+  /** Packs what save_weights_for_sampler saves where others can load it. */
+  readonly pack?: (saved: {
+    readonly model: string;
+    readonly name: string;
+    readonly weights: Uint8Array;
+  }) => Promise<void>;
+  /** What the engine is given of a sample request's prompt; by default all but the token that begins an answer. */
+  readonly readPrompt?: (tokens: readonly number[]) => readonly number[];
 }
 
 /** A Tinker server on loopback around a real engine. */
@@ -104,7 +112,7 @@ type Body = z.infer<typeof bodySchema>;
 const weightOf = ({ weights }: ServedDatum): number => weights.reduce((sum, weight) => sum + weight, 0);
 
 export async function startTinkerServer(options: TinkerServerOptions): Promise<TinkerServer> {
-  const { profile, baseModel, holdMs = 40 } = options;
+  const { profile, baseModel, holdMs = 40, readPrompt = promptOf } = options;
   const json = !profile.encoding.accept.includes("protobuf");
   const wire = json ? jsonWire : protobufWire;
   const sessions = new Set<string>();
@@ -221,7 +229,10 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
         const full = name(model_id, verb === "save_weights" ? "weights" : "sampler_weights", path);
         checkpoints.set(full, fresh); // taken; the content follows
         return begin(verb, async () => {
-          checkpoints.set(full, await target.engine.exportState());
+          const state = await target.engine.exportState();
+          checkpoints.set(full, state);
+          const saved = { model: model_id ?? "", name: path ?? "", weights: state.weights };
+          if (verb === "save_weights_for_sampler") await options.pack?.(saved);
           return jsonOutcome({ path: full });
         });
       }
@@ -243,7 +254,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
             await sampler.importState({ weights: checkpoint(body.model_path).weights });
             sampling = body.model_path ?? "";
           }
-          const prompt = promptOf(body.prompt?.chunks.flatMap(({ tokens }) => tokens) ?? []);
+          const prompt = readPrompt(body.prompt?.chunks.flatMap(({ tokens }) => tokens) ?? []);
           const { seed, temperature } = { seed: 0, temperature: 1, ...body.sampling_params };
           const request = { prompts: [prompt], n: body.num_samples ?? 1, temperature, seed: String(seed) };
           const [completions = []] = await sampler.sample(request);

@@ -172,6 +172,7 @@ describe("rollouts from vLLM servers that misbehave", () => {
     ["too few completions", (asked) => ({ ...good(asked), choices: good(asked).choices.slice(1) }), /2 of 3/u],
     ["one completion twice", first(() => ({ index: 1 })), /of 3 completions/u],
     ["another model's name", (asked) => ({ ...good(asked), model: "other" }), /answered as other/u],
+    ["another alphabet's name", (asked) => ({ ...good(asked), model: "tïny 模型" }), /answered as tïny 模型$/u],
     ["another prompt", first(() => ({ prompt_token_ids: [9, 9] })), /another prompt/u],
     ["no token", first(() => ({ token_ids: [], logprobs: { token_logprobs: [] } })), /without a token/u],
     ["a log-probability too few", first(() => ({ logprobs: { token_logprobs: [-1] } })), /1 log-probabilities for 2/u],

@@ -1,3 +1,4 @@
+import type { LogCut } from "../../src/methods/method.ts";
 import type { Label, Trajectory } from "../../src/trajectory/schema.ts";
 
 /** One sampled completion. `logprobs[i]` is the policy's log-probability of `tokens[i]` at temperature 1. */
@@ -5,7 +6,7 @@ export interface Completion {
   readonly tokens: readonly number[];
   readonly logprobs: readonly number[];
   readonly finishReason: "stop" | "length";
-  /** Version of the policy that sampled it, where the sampler holds a copy of the weights. */
+  /** Optimiser steps behind the policy that sampled it, where the sampler keeps count. */
   readonly policyVersion?: number;
 }
 
@@ -67,6 +68,8 @@ export interface TracerCodec {
   readonly id: string;
   /** Prompt tokens. @throws RootstepError VOCABULARY where the trajectory cannot be written in them. */
   encodePrompt(trajectory: Trajectory): readonly number[];
+  /** What of the log did not fit into that prompt; absent where a codec cuts nothing. */
+  cutOf?(trajectory: Trajectory): LogCut | undefined;
   /** The completion as text, special end token dropped: what the reward reads. */
   decodeCompletion(tokens: readonly number[]): string;
 }
@@ -99,6 +102,11 @@ export interface TrainingEngine extends RolloutSource {
   forwardBackward(groups: readonly TrainingGroup[], loss: Loss): Promise<ForwardBackwardResult>;
   /** @returns the gradient norm before clipping. @throws RootstepError ENGINE_NAN */
   optimStep(settings: OptimizerSettings): Promise<{ readonly gradNorm: number }>;
+  /**
+   * A sampler of the weights as they are now, which later updates do not move: what samples while the engine trains. Absent where
+   * the engine cannot keep them apart.
+   */
+  frozenSampler?(): Promise<RolloutSource>;
   /** Weights and optimiser state as one blob each, for checkpoints. */
   exportState(): Promise<EngineState>;
   importState(state: EngineState): Promise<void>;

@@ -8,6 +8,7 @@ export function guardSource(source: RolloutSource): RolloutSource {
 
 /** The same for all verbs of a training engine. */
 export function guardEngine(engine: TrainingEngine): TrainingEngine {
+  const { frozenSampler } = engine;
   return {
     ...guardSource(engine),
     codec: engine.codec,
@@ -16,6 +17,9 @@ export function guardEngine(engine: TrainingEngine): TrainingEngine {
     forwardBackward: (groups, loss) =>
       guarded(engine.id, "forwardBackward", () => engine.forwardBackward(groups, loss)),
     optimStep: (settings) => guarded(engine.id, "optimStep", () => engine.optimStep(settings)),
+    ...(frozenSampler && {
+      frozenSampler: async () => guardSource(await guarded(engine.id, "frozenSampler", () => frozenSampler())),
+    }),
     exportState: () => guarded(engine.id, "exportState", () => engine.exportState()),
     importState: (state) => guarded(engine.id, "importState", () => engine.importState(state)),
     close: () => guarded(engine.id, "close", () => engine.close()),

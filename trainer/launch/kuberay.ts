@@ -10,11 +10,14 @@ import {
 } from "./commands.ts";
 import type { LaunchJob } from "./plan.ts";
 
+/** What the operator takes as the name of a job: an RFC 1035 label of at most 47 characters. */
+const JOB_NAME = /^[a-z](?:[a-z0-9-]{0,45}[a-z0-9])?$/u;
+
 /**
  * A RayJob manifest: the head runs the training, the engine and vLLM are sidecars of the head's pod, so that they share its
  * loopback and its volume. For layouts of one node.
  *
- * @throws RootstepError LAYOUT_INVALID for more than one vLLM server or without an image
+ * @throws RootstepError LAYOUT_INVALID for more than one vLLM server, without an image, or with a name that Kubernetes does not take
  */
 export function kuberayManifest(job: LaunchJob): string {
   const { cluster, name } = job;
@@ -28,6 +31,13 @@ export function kuberayManifest(job: LaunchJob): string {
       what,
       where: "cluster.rolloutGpus, cluster.tensorParallel, cluster.shared",
       hint: "Set tensorParallel to rolloutGpus, or launch on SLURM.",
+    });
+  }
+  if (!JOB_NAME.test(name)) {
+    throw new RootstepError("LAYOUT_INVALID", {
+      what: `KubeRay takes no job named ${name}`,
+      where: "--name",
+      hint: "Use at most 47 lower-case letters, digits and hyphens, a letter first.",
     });
   }
   const mounts = [{ name: "shared", mountPath: job.out }];
@@ -57,7 +67,8 @@ export function kuberayManifest(job: LaunchJob): string {
       rayClusterSpec: {
         rayVersion: cluster.kuberay.rayVersion,
         headGroupSpec: {
-          rayStartParams: { "dashboard-host": "127.0.0.1" },
+          // The operator has the dashboard listen to the pod's network, from where it and the submitter follow the job.
+          rayStartParams: {},
           template: {
             spec: {
               containers: [

@@ -1,16 +1,19 @@
+import { dirname } from "node:path";
 import { ENGINE_PORT, engineCommand, FIRST_ROLLOUT_PORT, quoted, rolloutCommand, trainCommand } from "./commands.ts";
 import { type LaunchJob, nodesOf, rolloutGpusOnFirstNode } from "./plan.ts";
 
 /**
  * A batch script: engine and vLLM servers as steps of the job, a gate that waits until they are healthy, the training, and
- * a requeue where the job is preempted or its time runs out. Logs are in OUT/logs.
+ * a requeue where the job is preempted or its time runs out. Logs are in OUT/logs. With an image, servers and training run in
+ * containers (pyxis) that see the folders of the job under their own names.
  */
 export function slurmScript(job: LaunchJob): string {
   const { cluster, name, out } = job;
   const { slurm, gpusPerNode, tensorParallel, readyMinutes } = cluster;
   const onFirst = rolloutGpusOnFirstNode(cluster) / tensorParallel;
   const perNode = gpusPerNode / tensorParallel;
-  const container = cluster.container === undefined ? "" : ` --container-image=${quoted(cluster.container)}`;
+  // Without an image, training runs in the job's own shell, where `setup` has been.
+  const inStep = cluster.container === undefined ? "" : `"\${step[@]}" --nodelist="$first" `;
   const directives = [
     `--job-name=${name}`,
     `--nodes=${nodesOf(cluster)}`,
@@ -34,8 +37,8 @@ out=${quoted(out)}
 mkdir -p "$out/logs" "$out/engine"
 first=$(hostname)
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
-step=(srun --overlap --nodes=1 --ntasks=1${container})
-steps=()
+step=(srun --overlap --nodes=1 --ntasks=1)
+${containerLines(job)}steps=()
 rollouts=()
 
 finish() {
@@ -89,7 +92,7 @@ gate() {
 gate "http://127.0.0.1:${ENGINE_PORT}/api/v1/healthz"
 for url in "\${rollouts[@]}"; do gate "$url/health"; done
 
-${trainCommand(job, { engine: `http://127.0.0.1:${ENGINE_PORT}`, rollouts: `"\${rollouts[@]}"` })} &
+${inStep}${trainCommand(job, { engine: `http://127.0.0.1:${ENGINE_PORT}`, rollouts: `"\${rollouts[@]}"` })} &
 training=$!
 
 # Preempted, or the time is up: training saves its state and ends with 130, and the job goes back into the queue. It is
@@ -110,6 +113,20 @@ if kill -0 "$training" 2>/dev/null; then
 fi
 if [ "$status" -eq 130 ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit "$status"
+`;
+}
+
+/** Has every step run in the image, with the working folder and the job's own folders mounted where they are. */
+function containerLines({ cluster, out, configFile, data, config }: LaunchJob): string {
+  if (cluster.container === undefined) return "";
+  const model = config.engine.kind === "tinker" ? [config.engine.modelFolder] : [];
+  const folders = [...new Set([".", out, dirname(configFile), ...data.map((file) => dirname(file)), ...model])];
+  return `mounts=""
+for folder in ${folders.map(quoted).join(" ")}; do
+  folder=$(realpath -m -- "$folder")
+  mounts+="\${mounts:+,}$folder:$folder"
+done
+step+=(--container-image=${quoted(cluster.container)} --container-mounts="$mounts" --container-workdir="$PWD")
 `;
 }
 

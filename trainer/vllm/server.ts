@@ -1,17 +1,12 @@
 import { z } from "zod";
 import { RootstepError } from "../../src/errors.ts";
-import { connectTo, type ServerAddress } from "../http.ts";
+import { connectTo, type ServerAddress, type ServerRequest } from "../http.ts";
+import { withoutPromptEcho } from "./prompt-echo.ts";
 
-// A step's answers hold a million numbers: one check per array, not one schema per element.
-const tokenIds = z.custom<readonly number[]>(
-  (value) => Array.isArray(value) && value.every((token) => Number.isInteger(token) && token >= 0),
-  "must be a list of token ids",
-);
+// A step's answers hold a million numbers: one loop per array, not one schema or call per element.
+const tokenIds = z.custom<readonly number[]>(areTokenIds, "must be a list of token ids");
 /** The servers write NaN as null. */
-const logprobList = z.custom<readonly (number | null)[]>(
-  (value) => Array.isArray(value) && value.every((logprob) => logprob === null || typeof logprob === "number"),
-  "must be a list of log-probabilities",
-);
+const logprobList = z.custom<readonly (number | null)[]>(areLogprobs, "must be a list of log-probabilities");
 const logprobEntry = z.looseObject({ logprob: z.number() });
 
 const completionsSchema = z.looseObject({
@@ -87,8 +82,8 @@ export function openVllmServer(address: ServerAddress): VllmServer {
     await server.text({ method: "POST", path, json, signal, accept: "*/*" });
   };
 
-  async function completions(json: Readonly<Record<string, unknown>>, model: string, signal: AbortSignal | undefined) {
-    const answer = await server.json(completionsSchema, { path: "/v1/completions", json, signal });
+  async function completions(request: Omit<ServerRequest, "path">, model: string) {
+    const answer = await server.json(completionsSchema, { ...request, path: "/v1/completions" });
     if (answer.model === model) return answer;
     throw new RootstepError("ENGINE_FAILED", {
       what: `asked for model ${model}, the server answered as ${answer.model}`,
@@ -100,13 +95,29 @@ export function openVllmServer(address: ServerAddress): VllmServer {
   return {
     name: server.name,
     async sample({ model, prompt, n, maxTokens, temperature, seed }, signal) {
-      const asked = { model, prompt, n, max_tokens: maxTokens, temperature, seed };
-      const answer = await completions({ ...asked, top_p: 1, logprobs: 0, return_token_ids: true }, model, signal);
+      const asked = {
+        model,
+        n,
+        max_tokens: maxTokens,
+        temperature,
+        seed,
+        top_p: 1,
+        logprobs: 0,
+        return_token_ids: true,
+      };
+      const tokens = JSON.stringify(prompt);
+      const body = {
+        type: "application/json",
+        bytes: `${JSON.stringify(asked).slice(0, -1)},"prompt":${tokens}}`,
+      };
+      const shorten = (answer: Buffer): Buffer => withoutPromptEcho(answer, tokens);
+      const answer = await completions({ body, shorten, signal }, model);
       return readChoices(answer.choices, { prompt, n, maxTokens }, server.name);
     },
     async promptLogprobs(model, tokens, signal) {
       const asked = { model, prompt: tokens, max_tokens: 1, temperature: 1, logprobs: 0 };
-      const answer = await completions({ ...asked, prompt_logprobs: 0, return_token_ids: true }, model, signal);
+      const json = { ...asked, prompt_logprobs: 0, return_token_ids: true };
+      const answer = await completions({ json, signal }, model);
       const entries = answer.choices[0]?.prompt_logprobs ?? [];
       return tokens.slice(1).map((token, i) => {
         const logprob = entries[i + 1]?.[String(token)]?.logprob;
@@ -154,8 +165,7 @@ function readChoices(
     throw failed(`the server returned ${sorted.length} of ${asked.n} completions`);
   }
   return sorted.map(({ token_ids: tokens, prompt_token_ids, logprobs, finish_reason }) => {
-    const echoed = prompt_token_ids ?? asked.prompt;
-    if (echoed.length !== asked.prompt.length || echoed.some((token, i) => token !== asked.prompt[i])) {
+    if (prompt_token_ids != null && !same(prompt_token_ids, asked.prompt)) {
       throw failed("the server sampled from another prompt than it was sent: its tokens differ");
     }
     if (tokens.length === 0) throw failed("the server returned a completion without a token");
@@ -174,10 +184,33 @@ function readChoices(
     }
     return {
       tokens,
-      logprobs: logprobs.token_logprobs.map((logprob) => logprob ?? Number.NaN),
+      logprobs: withNaN(logprobs.token_logprobs),
       finishReason: finish_reason ?? "unknown",
     };
   });
+}
+
+function areTokenIds(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  for (let i = 0; i < value.length; i++) if (!(Number.isInteger(value[i]) && value[i] >= 0)) return false;
+  return true;
+}
+
+function areLogprobs(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  for (let i = 0; i < value.length; i++) if (typeof value[i] !== "number" && value[i] !== null) return false;
+  return true;
+}
+
+const noneMissing = (logprobs: readonly (number | null)[]): logprobs is readonly number[] => !logprobs.includes(null);
+
+const withNaN = (logprobs: readonly (number | null)[]): readonly number[] =>
+  noneMissing(logprobs) ? logprobs : logprobs.map((logprob) => logprob ?? Number.NaN);
+
+function same(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 /** Sums the gauges over the server's engines. */

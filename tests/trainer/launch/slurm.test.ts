@@ -1,9 +1,19 @@
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { clusterSchema } from "../../../trainer/launch/cluster-config.ts";
 import { ENGINE_PORT, FIRST_ROLLOUT_PORT } from "../../../trainer/launch/commands.ts";
 import { launchJob } from "../../../trainer/launch/plan.ts";
 import { slurmScript } from "../../../trainer/launch/slurm.ts";
@@ -60,6 +70,42 @@ describe("the SLURM script", () => {
     execFileSync("shellcheck", ["-S", "warning", file]);
     execFileSync("bash", ["-n", file]);
   });
+
+  it.skipIf(!has("shellcheck"))(
+    "runs servers and training in the image, which sees the job's folders, where there is one",
+    () => {
+      const { cluster, ...config } = shippedConfig("qwen3-8b-h100x8");
+      const paths = {
+        configFile: "/configs/my config.yaml",
+        data: ["data/a.jsonl", "data/b.jsonl"],
+        out: "run",
+        name: "job",
+      };
+      const container = "registry.example#rootstep:1";
+      const text = (image: object) =>
+        slurmScript(launchJob({ ...config, cluster: { ...clusterSchema.parse(cluster), ...image } }, paths));
+      const file = join(folder, "job.sbatch");
+      writeFileSync(file, text({ container }));
+      execFileSync("shellcheck", ["-S", "warning", file]);
+      const [inside, outside] = [text({ container }), text({})];
+      expect(inside).toContain("--container-image='registry.example#rootstep:1'");
+      expect(inside).toContain("for folder in . run /configs data Qwen3-8B; do");
+      expect(inside).toMatch(/^"\$\{step\[@\]\}" --nodelist="\$first" rootstep train run /mu);
+      expect(outside).toMatch(/^rootstep train run /mu);
+      expect(outside).not.toContain("container");
+      // What the lines do, with a stand-in for srun.
+      const lines = inside.slice(inside.indexOf("step=("), inside.indexOf("steps=()"));
+      const shown = execFileSync("bash", ["-euc", `${lines}printf '%s\\n' "\${step[@]}"`], {
+        cwd: folder,
+        encoding: "utf8",
+      });
+      const here = realpathSync(folder);
+      const mounts = [here, `${here}/run`, "/configs", `${here}/data`, `${here}/Qwen3-8B`].map(
+        (path) => `${path}:${path}`,
+      );
+      expect(shown).toContain(`--container-mounts=${mounts.join(",")}\n--container-workdir=${here}\n`);
+    },
+  );
 
   /** Runs the script with stand-ins for SLURM's commands, which run everything here, and for rootstep. */
   async function runScript(

@@ -1,7 +1,15 @@
 import pLimit from "p-limit";
 import { RootstepError } from "../../../src/errors.ts";
 import { shippedPath } from "../../../src/package-root.ts";
-import type { Completion, EngineState, Loss, TeacherCodec, TrainingEngine, TrainingGroup } from "../engine.ts";
+import type {
+  Completion,
+  EngineState,
+  Loss,
+  SampleRequest,
+  TeacherCodec,
+  TrainingEngine,
+  TrainingGroup,
+} from "../engine.ts";
 import { adamStep, freshAdam, norm } from "./adam.ts";
 import { embeddedCodec } from "./codec.ts";
 import { floats, type Graphs, openGraphs } from "./graphs.ts";
@@ -51,6 +59,22 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions = {}): P
   const graphs = openGraphs(folder, manifest, options.threads ?? 1);
   const exclusive = pLimit(1);
 
+  /** @param policy called when it is this sample's turn: calls before it may still change the weights */
+  const sample = (request: SampleRequest, policy: () => Float32Array): Promise<Completion[][]> =>
+    exclusive(async () => {
+      checkGroupSize(request.n, model, "sample");
+      request.prompts.forEach((prompt, p) => {
+        checkPrompt(prompt, p, model);
+      });
+      const held = policy();
+      const completions: Completion[][] = [];
+      for (const prompts of inBatches(request.prompts, request.n === 1 ? 1 : model.groupSize)) {
+        const batch = { prompts, offset: completions.length };
+        completions.push(...(await decodeBatch(graphs, model, held, batch, request)));
+      }
+      return completions;
+    });
+
   async function shippedWeights(): Promise<Float32Array> {
     if (manifest.weights === undefined) {
       throw new RootstepError("DATA_INVALID", { what: "the manifest names no weights", where: folder });
@@ -64,18 +88,14 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions = {}): P
     model,
     limits: { maxPrompt: model.maxPrompt, maxCompletion: model.maxCompletion, groupSize: model.groupSize },
 
-    sample: (request) =>
+    sample: (request) => sample(request, () => weights),
+
+    // Updates write into the weights in place: a sampler beside them gets a copy. Calls still take turns in this one process, so
+    // overlap wins no time here; it is there to be the same as on servers, bit for bit repeatable.
+    frozenSampler: () =>
       exclusive(async () => {
-        checkGroupSize(request.n, model, "sample");
-        request.prompts.forEach((prompt, p) => {
-          checkPrompt(prompt, p, model);
-        });
-        const completions: Completion[][] = [];
-        for (const prompts of inBatches(request.prompts, request.n === 1 ? 1 : model.groupSize)) {
-          const batch = { prompts, offset: completions.length };
-          completions.push(...(await decodeBatch(graphs, model, weights, batch, request)));
-        }
-        return completions;
+        const frozen = weights.slice();
+        return { id: "embedded", sample: (request: SampleRequest) => sample(request, () => frozen) };
       }),
 
     forward: (groups) =>

@@ -121,6 +121,9 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
       } catch (error) {
         if (!(error instanceof RootstepError) || error.code === "ENGINE_FAILED" || signal?.aborted) throw error;
         const notYet = error.status === 408;
+        // The server has forgotten the request: it was restarted between two questions for its result.
+        if (error.status === 404 && !verb.changes) return undefined;
+        if (error.status === 404 && !profile.resultsStay) throw inDoubt(verb, error);
         if (!notYet) {
           if (!error.retryable) throw explained(verb, error);
           if (!profile.resultsStay) {

@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import { z } from "zod";
 import { RootstepError } from "../../../src/errors.ts";
-import type { Clock } from "../../../src/models/clock.ts";
+import { type Clock, throwIfInterrupted } from "../../../src/models/clock.ts";
 import { derivedSeed } from "../../../src/random.ts";
 import type { ServerAddress } from "../../http.ts";
 import type { TextCodec } from "../../text-codec.ts";
@@ -11,6 +11,7 @@ import type {
   ForwardBackwardResult,
   Loss,
   OptimizerSettings,
+  RolloutSource,
   SampleRequest,
   TrainingEngine,
   TrainingGroup,
@@ -43,14 +44,21 @@ export interface TinkerEngine extends TrainingEngine {
   readonly codec: TextCodec;
   /** What this server cannot do and the run should know. */
   readonly notes: readonly string[];
-  /** The present weights as the server packs them for samplers: a gzipped tar with a LoRA adapter. */
+  readonly profile: TinkerProfile;
+  /** Saves the present weights for samplers. @returns the model's id and the name they are saved under */
+  saveSamplerWeights(): Promise<{ readonly model: string; readonly name: string }>;
+  /** What was saved, as the server packs it: a tar, by the profile of an adapter or of a whole model. */
   downloadSamplerWeights(): Promise<Uint8Array>;
 }
 
 const pathSchema = z.looseObject({ path: z.string() });
 const optimSchema = z.looseObject({ metrics: z.record(z.string(), z.number().nullable()).nullish() });
-/** What a checkpoint of such an engine holds: where the server keeps the weights. */
-const referenceSchema = z.strictObject({ tinker: z.literal(1), path: z.string() });
+/** What a checkpoint of such an engine holds: where the server keeps the weights, and the optimiser steps behind them. */
+const referenceSchema = z.strictObject({
+  tinker: z.literal(1),
+  path: z.string(),
+  optimSteps: z.number().int().nonnegative().optional(),
+});
 
 const SEQUENCES_PER_REQUEST = 64;
 const SAMPLING_REQUESTS = 16;
@@ -79,15 +87,15 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
   let saved = 0;
   /** Calls since the last optimiser step; a mean over sequences cannot be taken in parts of unknown number. */
   let pending = 0;
+  /** Optimiser steps behind the present weights; undefined after a checkpoint that does not say. */
+  let optimSteps: number | undefined = 0;
   /** Where the sampler's copy of the present weights is; undefined when they have moved on. */
   let samplerPath: string | undefined;
 
   async function createModel(): Promise<string> {
     const { rank, seed } = options.lora;
-    return client.createModel({
-      base_model: baseModel,
-      ...(profile.parameters === "lora" && { lora_config: { rank, seed } }),
-    });
+    const adapter = { lora: { rank, seed }, "full-as-rank-0": { rank: 0, seed }, full: undefined }[profile.parameters];
+    return client.createModel({ base_model: baseModel, ...(adapter && { lora_config: adapter }) });
   }
 
   /** Unloads a model. One that cannot be reached now stays in the journal: the next process tries again. */
@@ -154,9 +162,20 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
     return samplerPath;
   }
 
-  async function samplePrompt(prompt: readonly number[], p: number, request: SampleRequest, path: string) {
+  /** Weights that a sampler holds. */
+  interface Saved {
+    readonly path: string;
+    readonly policyVersion: number | undefined;
+  }
+
+  async function samplePrompt(
+    prompt: readonly number[],
+    p: number,
+    request: SampleRequest,
+    { path, policyVersion }: Saved,
+  ): Promise<readonly Completion[]> {
     checkTokens(prompt, codec, client.name);
-    const result = await client.run({
+    const verb = {
       name: "asample",
       path: "/asample",
       changes: false,
@@ -172,12 +191,42 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
           stop: codec.endTokens,
         },
       },
-    });
-    return encoding.readSamples(result);
+    };
+    const completions = encoding.readSamples(await client.run(verb, request.signal));
+    if (policyVersion === undefined) return completions;
+    return completions.map((completion) => ({ ...completion, policyVersion }));
   }
 
+  /** Asks for all prompts; the first failure ends what is still in flight: its groups would be thrown away. */
+  async function sampleFrom(saved: Saved, request: SampleRequest): Promise<readonly (readonly Completion[])[]> {
+    const limit = pLimit(SAMPLING_REQUESTS);
+    const failed = new AbortController();
+    const signals = [failed.signal, options.signal, request.signal].filter((signal) => signal !== undefined);
+    const signal = AbortSignal.any(signals);
+    const groups = request.prompts.map((prompt, p) =>
+      limit(() => samplePrompt(prompt, p, { ...request, signal }, saved)).catch((error: unknown) => {
+        limit.clearQueue();
+        failed.abort(error);
+        throw error;
+      }),
+    );
+    return await Promise.all(groups);
+  }
+
+  async function saveSamplerWeights() {
+    const path = await samplerWeights();
+    return { model, name: path.split("/").at(-1) ?? path };
+  }
+
+  const savedNow = async (): Promise<Saved> => {
+    const policyVersion = optimSteps;
+    return { path: await samplerWeights(), policyVersion };
+  };
+  const id = `tinker:${profile.id}:${baseModel.split("/").at(-1)}`;
+
   return {
-    id: `tinker:${profile.id}:${baseModel.split("/").at(-1)}`,
+    id,
+    profile,
     codec,
     limits,
     notes:
@@ -185,10 +234,15 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
         ? [`engine ${profile.id} cannot clip the gradient's norm: optimizer.maxGradNorm has no effect`]
         : [],
     async sample(request): Promise<readonly (readonly Completion[])[]> {
-      const path = await samplerWeights();
-      const limit = pLimit(SAMPLING_REQUESTS);
-      return Promise.all(request.prompts.map((prompt, p) => limit(() => samplePrompt(prompt, p, request, path))));
+      throwIfInterrupted(request.signal, client.name);
+      return sampleFrom(await savedNow(), request);
     },
+    ...(profile.samplesWhileTraining && {
+      async frozenSampler(): Promise<RolloutSource> {
+        const saved = await savedNow();
+        return { id, sample: (request) => sampleFrom(saved, request) };
+      },
+    }),
     async forward(groups) {
       const sequences = checkedSequences(groups);
       return perCompletion(groups, sequences, await forwardOf(sequences));
@@ -230,6 +284,7 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
       }));
       pending = 0;
       samplerPath = undefined;
+      if (optimSteps !== undefined) optimSteps++;
       const name = profile.gradientNorm.find((candidate) => metrics?.[candidate] !== undefined);
       const gradNorm = name === undefined ? undefined : (metrics?.[name] ?? Number.NaN);
       if (gradNorm === undefined) {
@@ -241,11 +296,12 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
     },
     async exportState(): Promise<EngineState> {
       const path = await save("save_weights", "state");
-      const reference = Buffer.from(JSON.stringify({ tinker: 1, path }));
+      const counted = optimSteps === undefined ? {} : { optimSteps };
+      const reference = Buffer.from(JSON.stringify({ tinker: 1, path, ...counted }));
       return { weights: reference, optimizer: reference };
     },
     async importState({ weights, optimizer }: EngineState) {
-      const { path } = parseReference(weights);
+      const { path, optimSteps: counted } = parseReference(weights);
       if (profile.loadsFirst) {
         const before = model;
         model = await createModel();
@@ -255,11 +311,13 @@ export async function openTinkerEngine(options: TinkerEngineOptions): Promise<Ti
       }
       await runJson(z.unknown(), "load_weights", () => ({ path, optimizer: optimizer !== undefined }));
       pending = 0;
+      // Weights alone are a start: the count begins with them.
+      optimSteps = optimizer === undefined ? 0 : counted;
       samplerPath = undefined;
     },
+    saveSamplerWeights,
     async downloadSamplerWeights() {
-      const path = await samplerWeights();
-      const name = path.split("/").at(-1);
+      const { name } = await saveSamplerWeights();
       return client.download(`/training_runs/${model}/checkpoints/${name}/download`);
     },
     async close() {

@@ -18,14 +18,24 @@ export interface TinkerProfile {
   readonly deduplicates: boolean;
   /** A result may be fetched again after its answer was lost. */
   readonly resultsStay: boolean;
-  /** Trains low-rank adapters (needs lora in create_model), or all parameters. */
-  readonly parameters: "lora" | "full";
+  /** Trains low-rank adapters, or all parameters: told by no lora_config in create_model, or by one of rank 0. */
+  readonly parameters: "lora" | "full" | "full-as-rank-0";
+  /**
+   * What save_weights_for_sampler leaves for others to load: a tar of a PEFT adapter, or of the whole model in Hugging Face's format;
+   * unknown where neither documentation nor code could be read.
+   */
+  readonly samplerWeights: "adapter" | "model" | "unknown";
   /** Name of the Adam parameter that clips the gradient's norm; undefined where the server cannot. */
   readonly gradientClipping: string | undefined;
   /** Name of the gradient norm among the metrics of optim_step, before clipping. */
   readonly gradientNorm: readonly string[];
   /** load_weights must be the first request of a new model. */
   readonly loadsFirst: boolean;
+  /**
+   * Saved sampler weights may be sampled from while the model trains on. Not so with SkyRL: its JAX backend writes the older weights
+   * over those in training, and its FSDP backend puts the engines that sample to sleep for each update.
+   */
+  readonly samplesWhileTraining: boolean;
 }
 
 const SKYRL_NORM = ["skyrl.ai/grad_norm", "grad_norm"];
@@ -39,9 +49,11 @@ export const tinkerProfiles: readonly TinkerProfile[] = [
     deduplicates: true,
     resultsStay: true,
     parameters: "lora",
+    samplerWeights: "adapter",
     gradientClipping: undefined,
     gradientNorm: SKYRL_NORM,
     loadsFirst: true,
+    samplesWhileTraining: false,
   },
   {
     id: "skyrl-train",
@@ -51,9 +63,25 @@ export const tinkerProfiles: readonly TinkerProfile[] = [
     deduplicates: true,
     resultsStay: true,
     parameters: "lora",
+    samplerWeights: "adapter",
     gradientClipping: undefined,
     gradientNorm: SKYRL_NORM,
     loadsFirst: true,
+    samplesWhileTraining: false,
+  },
+  {
+    id: "skyrl-train-full",
+    title: "SkyRL 0.4, FSDP or Megatron backend, all parameters",
+    encoding: protobufEncoding,
+    reduction: "token-sum",
+    deduplicates: true,
+    resultsStay: true,
+    parameters: "full-as-rank-0",
+    samplerWeights: "model",
+    gradientClipping: undefined,
+    gradientNorm: SKYRL_NORM,
+    loadsFirst: true,
+    samplesWhileTraining: false,
   },
   {
     id: "verl-tinker",
@@ -63,9 +91,11 @@ export const tinkerProfiles: readonly TinkerProfile[] = [
     deduplicates: false,
     resultsStay: false,
     parameters: "full",
+    samplerWeights: "unknown",
     gradientClipping: "grad_clip_norm",
     gradientNorm: ["grad_norm", "actor/grad_norm"],
     loadsFirst: false,
+    samplesWhileTraining: false,
   },
   {
     id: "hosted",
@@ -75,9 +105,11 @@ export const tinkerProfiles: readonly TinkerProfile[] = [
     deduplicates: true,
     resultsStay: true,
     parameters: "lora",
+    samplerWeights: "adapter",
     gradientClipping: "grad_clip_norm",
     gradientNorm: ["grad_norm", "optimizer/grad_norm"],
     loadsFirst: true,
+    samplesWhileTraining: true,
   },
 ];
 
