@@ -303,6 +303,11 @@ export const CATALOGUE = {
     EXIT.failed,
     "Mean reward fell to zero: lower the learning rate and resume from the best checkpoint.",
   ),
+  CHECKPOINT_GONE: entry(
+    "engine",
+    EXIT.failed,
+    "The weights lie with the training server and it has deleted or lost them: name the server that trained them, choose another checkpoint of the run, or serve a copy by name (--served).",
+  ),
   CHECKPOINT_CORRUPT: entry(
     "machine",
     EXIT.failed,

@@ -120,6 +120,7 @@ async function evaluation({ baseUrl, concurrency, folder, epochs }: ClientTask):
       dryRun: false,
       version: "bench",
       print() {},
+      printLine() {},
     },
   );
   rmSync(out, { recursive: true });

@@ -6,12 +6,14 @@
  *          [--delay 5]
  *
  * Each figure is the best and the median of `--repeats`, and the CPU time of the best: on a machine that others use as well,
- * the CPU time is what counts. Of throughput, the rounds of bare loop and `eval run` take turns.
+ * the CPU time is what counts, and its ratio to a bare computation over the same bytes (reading and JSON.parse) that takes
+ * turns with it. Of throughput, the rounds of bare loop and `eval run` take turns.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { sha256 } from "../../src/checksum.ts";
 import { dataChoiceSchema, loadData } from "../../src/evaluation/data.ts";
 import { type EvaluationItem, loadWhoAndWhen } from "../../src/evaluation/datasets.ts";
 import { floorsFor } from "../../src/evaluation/floors.ts";
@@ -19,6 +21,7 @@ import type { Prediction } from "../../src/evaluation/prediction.ts";
 import { readPredictions } from "../../src/evaluation/prediction-file.ts";
 import { scorePredictions } from "../../src/evaluation/score.ts";
 import { auditWhoAndWhen } from "../../src/formats/audit.ts";
+import { whoAndWhenFiles } from "../../src/formats/who-and-when/read.ts";
 import { shippedPath } from "../../src/package-root.ts";
 import { stream } from "../../src/random.ts";
 import { textTable } from "../../src/report/table.ts";
@@ -56,12 +59,24 @@ async function timed(what: () => unknown): Promise<Timing[]> {
   return timings;
 }
 
-function report(name: string, goal: string, timings: readonly Timing[]): void {
+/** Several things in turn, so that all meet the same load of the machine. */
+async function besides(...whats: readonly (() => unknown)[]): Promise<Timing[][]> {
+  const timings = whats.map((): Timing[] => []);
+  for (let i = 0; i < repeats; i++) {
+    for (const [position, what] of whats.entries()) timings[position]?.push(await once(what));
+  }
+  return timings;
+}
+
+/** @param beside a reference computation that was timed in turn with it: its CPU time makes the figure one for any machine */
+function report(name: string, goal: string, timings: readonly Timing[] = [], beside?: readonly Timing[]): void {
   const sorted = (of: keyof Timing): number[] => timings.map((timing) => timing[of]).sort((a, b) => a - b);
   const [seconds, cpu] = [sorted("seconds"), sorted("cpu")];
   const middle = Math.floor(timings.length / 2);
   const text = (value: number | undefined): string => `${(value ?? 0).toFixed(3)} s`;
-  rows.push([name, goal, text(seconds[0]), text(seconds[middle]), text(cpu[0])]);
+  const least = Math.min(...(beside ?? []).map((timing) => timing.cpu));
+  const ratio = beside === undefined ? "" : ` (${((cpu[0] ?? 0) / least).toFixed(1)} × bare)`;
+  rows.push([name, goal, text(seconds[0]), text(seconds[middle]), `${text(cpu[0])}${ratio}`]);
 }
 
 /** Predictions as a model makes them: some right, some without an answer, with usage. */
@@ -97,11 +112,12 @@ async function benchScoring(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "rootstep-bench-"));
   const file = join(folder, "predictions.jsonl");
   writeFileSync(file, linesOf(madePredictions(items, count)));
-  report(
-    `read, check and score ${name} from predictions.jsonl`,
-    "< 1 s",
-    await timed(() => scorePredictions(items, readPredictions(file).predictions)),
+  const [bare, read] = await besides(
+    () => bareLines(file),
+    () => scorePredictions(items, readPredictions(file).predictions),
   );
+  report("bare: read the file, split it, JSON.parse each line", "", bare);
+  report(`read, check and score ${name} from predictions.jsonl`, "< 1 s", read, bare);
   rmSync(folder, { recursive: true });
   const predictions = madePredictions(items, count);
   report(
@@ -118,30 +134,45 @@ async function benchScoring(): Promise<void> {
   report(`score ${name} (one epoch, Wilson intervals)`, "< 1 s", await timed(() => scorePredictions(copies, many)));
 }
 
+/** What no reader of the file can do without, and nothing else. */
+function bareLines(file: string): unknown[] {
+  const lines = readFileSync(file, "utf8").split("\n");
+  return lines.flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+}
+
+/** The same for files of one record each, with the checksum that a run's manifest holds. */
+function bareFiles(files: readonly string[]): unknown[] {
+  return files.map((file) => {
+    const bytes = readFileSync(file);
+    return [JSON.parse(bytes.toString("utf8")), sha256(bytes)];
+  });
+}
+
 const linesOf = (predictions: readonly Prediction[]): string =>
   predictions.map((prediction) => `${JSON.stringify(prediction)}\n`).join("");
 
 async function benchLoading(): Promise<void> {
   const folder = shippedPath("data", "who_and_when");
-  report("load the 184 logs", "", await timed(() => loadWhoAndWhen()));
-  report("audit the 184 logs (reads them itself)", "", await timed(() => auditWhoAndWhen(folder)));
-  report(
-    "load and audit the 184 logs",
-    "< 0.5 s",
-    await timed(async () => {
+  const files = await whoAndWhenFiles(folder);
+  const [bare, loading, auditing, both, whole] = await besides(
+    () => bareFiles(files),
+    () => loadWhoAndWhen(),
+    () => auditWhoAndWhen(folder),
+    async () => {
       await loadWhoAndWhen();
       await auditWhoAndWhen(folder);
-    }),
-  );
-  report(
-    "load with checksums, floors of both halves",
-    "",
-    await timed(async () => {
+    },
+    async () => {
       const { items } = await loadData(dataChoiceSchema.parse({}));
       for (const subset of new Set(items.map((item) => item.subset)))
         floorsFor(items.filter((item) => item.subset === subset));
-    }),
+    },
   );
+  report("bare: read the 184 files, JSON.parse and sha256 of each", "", bare);
+  report("load the 184 logs", "", loading, bare);
+  report("audit the 184 logs (reads them itself)", "", auditing, bare);
+  report("load and audit the 184 logs", "< 0.5 s", both, bare);
+  report("load with checksums, floors of both halves", "", whole, bare);
 }
 
 const only = flags.only.split(",");

@@ -17,8 +17,8 @@ import { silentProgress } from "../../src/runs/progress.ts";
 import { openRunFolder } from "../../src/runs/run-folder.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { SynthReport } from "../../synth/pipeline/report.ts";
-import { tasksKey } from "../../synth/pipeline/unit-context.ts";
 import { redisQueue } from "../../synth/queue/redis-queue.ts";
+import { registrationOf } from "../../synth/queue/run-registration.ts";
 import { synthesize } from "../../synth/synthesize.ts";
 import { runWorker } from "../../synth/worker/run-worker.ts";
 import { unitExecutors } from "../../synth/worker/unit-executors.ts";
@@ -122,7 +122,7 @@ async function coordinate(path: string, url: string, tasks: number): Promise<{ l
         version: VERSION,
         run: ledger.runId,
         epoch: ledger.epoch,
-        registration: { config, tasks: tasksKey(context) },
+        registration: registrationOf(context),
         note: () => {},
         onWorkers: (workers) => ledger.seen(workers),
       }),

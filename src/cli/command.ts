@@ -17,6 +17,8 @@ export interface CommandContext {
   readonly version: string;
   /** Prints a result: `text` for people, `value` with --json. */
   print(value: unknown, text: string): void;
+  /** Prints one of many results as they come: a line of text, with --json a line of JSON. */
+  printLine(value: unknown, text: string): void;
 }
 
 /** An argument or flag that is not a setting: a path to read or write, a switch of one call. */

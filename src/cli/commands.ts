@@ -31,10 +31,11 @@ export const verbs: readonly Verb[] = [
   {
     word: "train",
     load: async () => {
-      const [run, sft, status, exportVerl, launch] = await Promise.all([
+      const [run, sft, status, evaluation, exportVerl, launch] = await Promise.all([
         import("./train.ts"),
         import("./train-sft.ts"),
         import("./train-status.ts"),
+        import("./train-eval.ts"),
         import("./train-export-verl.ts"),
         import("./train-launch.ts"),
       ]);
@@ -42,6 +43,7 @@ export const verbs: readonly Verb[] = [
         run.trainRunCommand,
         sft.trainSftCommand,
         status.trainStatus,
+        evaluation.trainEval,
         exportVerl.trainExportVerl,
         launch.trainLaunch,
       ];

@@ -1,10 +1,10 @@
 import { existsSync, rmSync, statSync } from "node:fs";
-import { openTracerPolicy, tracerChecksum } from "../../trainer/open-tracer.ts";
+import { type OpenTracer, openTracerPolicy, tracerChecksum } from "../../trainer/open-tracer.ts";
 import { EXIT, type ExitCode, RootstepError } from "../errors.ts";
 import { type EvalConfig, evalConfigSchema, evalFileSchema, isMatrix, singleRun } from "../evaluation/config.ts";
 import type { LoadedData } from "../evaluation/data.ts";
 import { planEvaluation } from "../evaluation/plan.ts";
-import { latestPredictions, predictionSchema } from "../evaluation/prediction.ts";
+import { latestPredictions, type Prediction, predictionSchema } from "../evaluation/prediction.ts";
 import { evaluate } from "../evaluation/run.ts";
 import type { ConfiguredMethod, MethodContext } from "../methods/method.ts";
 import { methodById } from "../methods/registry.ts";
@@ -78,6 +78,8 @@ async function runSingle(config: EvalConfig, args: Arguments, context: CommandCo
   return Object.keys(document.scores.errors).length === 0 ? EXIT.ok : EXIT.failed;
 }
 
+type OpenPolicy = (checkpoint: string) => Promise<OpenTracer>;
+
 /** A run's result; `stoppedBy` says why it is not complete. */
 interface RunOutcome {
   readonly document: ScoreDocument;
@@ -87,14 +89,16 @@ interface RunOutcome {
 
 /**
  * Runs or goes on with one run in its folder, and scores what is there.
+ * @param openPolicy opens the checkpoint's policy where its weights are on a server
  * @throws RootstepError CONFIG_INVALID (no model for a method that asks one), RUN_…, DATA_…
  */
-async function runOne(
+export async function runOne(
   config: EvalConfig,
   data: LoadedData,
   path: string,
   budget: Budget,
   context: CommandContext,
+  openPolicy: OpenPolicy = openTracerPolicy,
 ): Promise<RunOutcome> {
   const method = methodById(config.method).configure(config.options);
   requireAnswerer(config, method);
@@ -110,7 +114,7 @@ async function runOne(
     now: context.now,
   });
   try {
-    const stoppedBy = await runInFolder(config, data, method, folder, budget, context);
+    const stoppedBy = await runInFolder(config, data, method, folder, budget, context, openPolicy);
     sealPredictions(path);
     const scored = scoreRun(path, readEvalManifest(path), data, false);
     return { document: scored.document, text: await writeScores(path, scored, config.seed), stoppedBy };
@@ -137,6 +141,7 @@ async function runInFolder(
   folder: RunFolder,
   budget: Budget,
   context: CommandContext,
+  openPolicy: OpenPolicy,
 ): Promise<RootstepError | undefined> {
   // What the run writes from here on is no edit: the seal of an earlier invocation goes.
   rmSync(folder.file("predictions.sha256"), { force: true });
@@ -146,12 +151,12 @@ async function runInFolder(
   const kept = [...done.values()].filter((prediction) => prediction.error === undefined);
   const bar = context.progress.stage(config.method, total, Math.min(kept.length, total));
   let failed = 0;
-  let unread = kept.filter((prediction) => prediction.parseFailure !== undefined).length;
+  let unread = kept.filter(withoutAnswer).length;
   const detail = (): string =>
     [failed > 0 ? `${failed} failed` : "", unread > 0 ? `${unread} without an answer` : ""]
       .filter((part) => part !== "")
       .join(", ");
-  const answerer = await openAnswerer(config, folder, budget, context);
+  const answerer = await openAnswerer(config, folder, budget, context, openPolicy);
   try {
     const result = await evaluate({
       items: data.items,
@@ -165,7 +170,7 @@ async function runInFolder(
       onPrediction: async (prediction) => {
         await journal.appendSoon(prediction);
         if (prediction.error !== undefined) failed += 1;
-        else if (prediction.parseFailure !== undefined) unread += 1;
+        else if (withoutAnswer(prediction)) unread += 1;
         bar.advance(1, detail());
       },
       now: () => context.now().getTime(),
@@ -178,15 +183,20 @@ async function runInFolder(
   }
 }
 
-/** Model server (behind cache, retries, limiter, budget) or embedded checkpoint, whichever is configured. */
+const withoutAnswer = ({ parseFailure, noStepNamed }: Prediction): boolean =>
+  parseFailure !== undefined || noStepNamed === true;
+
+/** Model server (behind cache, retries, limiter, budget) or checkpoint, whichever is configured. */
 async function openAnswerer(
   config: EvalConfig,
   folder: RunFolder,
   budget: Budget,
   context: CommandContext,
+  openPolicy: OpenPolicy,
 ): Promise<{ readonly context: Pick<MethodContext, "model" | "policy">; close(): Promise<void> }> {
   if (config.checkpoint !== undefined) {
-    const { policy, close } = await openTracerPolicy(config.checkpoint);
+    const { policy, notes, close } = await openPolicy(config.checkpoint);
+    for (const note of notes) context.progress.note(`note: ${note}`);
     return { context: { policy }, close };
   }
   if (config.model === undefined) return { context: {}, close: async () => {} };

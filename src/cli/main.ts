@@ -55,6 +55,7 @@ export async function main(argv: readonly string[], world: World): Promise<ExitC
       dryRun: parsed["dry-run"] === true,
       version: version(),
       print: (value, text) => void world.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : `${text}\n`),
+      printLine: (value, text) => void world.stdout.write(`${json ? JSON.stringify(value) : text}\n`),
     };
     const settings = command.schema === undefined ? [] : settingsOf(command.schema);
     const load: Parameters<AnyCommand["start"]>[0] = (schema) =>

@@ -55,10 +55,12 @@ export function measuredRow(
 
 /** A run's cell for a column. */
 export function cellOf(scores: GroupScores, id: ComparedId): Cell {
-  const { strict, officialCompat, parseFailures } = scores;
+  const { strict, officialCompat, parseFailures, noStepNamed } = scores;
   switch (id) {
     case "parseFailures":
       return parseFailures;
+    case "noStepNamed":
+      return noStepNamed;
     case "compatStep":
       return officialCompat.step;
     case "compatAgent":
@@ -163,7 +165,7 @@ export function humanRows(subset: string): ComparedRow[] {
       label: "human agreement",
       cells: { step: exact(step / n, n, undefined), agent: exact(agent / n, n, undefined) },
       source,
-      seenInSource: false,
+      seenInSource: true,
       detail: "two teams of people, no method",
     },
   ];

@@ -13,6 +13,7 @@ export const COMPARED = [
   { id: "lateStep", title: "late: step", column: null, tolerance: 0 },
   { id: "lateAgent", title: "late: agent", column: null, tolerance: 0 },
   { id: "parseFailures", title: "parse failures", column: null, tolerance: 0 },
+  { id: "noStepNamed", title: "no step named", column: null, tolerance: 0 },
   { id: "within1", title: "step ±1", column: "step", tolerance: 1 },
   { id: "within2", title: "step ±2", column: "step", tolerance: 2 },
   { id: "within3", title: "step ±3", column: "step", tolerance: 3 },

@@ -1,3 +1,4 @@
+import { sha256 } from "../checksum.ts";
 import { isError, RootstepError } from "../errors.ts";
 import { cleanSubset } from "../formats/clean-subset.ts";
 import { detectFormat, formatById } from "../formats/registry.ts";
@@ -164,15 +165,20 @@ function evaluationSet(
  * a file that was copied would be counted twice. Histories that occur twice under different labels stay.
  */
 function withoutCopies(located: readonly Located[]): { once: Located[]; copies: DatasetProblem[] } {
-  const earlier = new Map<string, Located[]>();
+  const alone = questionsAskedOnce(located);
+  const earlier = new Map<string, Located>();
   const once: Located[] = [];
   const copies: DatasetProblem[] = [];
   for (const record of located) {
-    const { groupId } = record.trajectory.task;
-    const same = (earlier.get(groupId) ?? []).find((other) => contentOf(other) === contentOf(record));
+    if (alone.has(record.trajectory.task.groupId)) {
+      once.push(record);
+      continue;
+    }
+    const content = contentOf(record);
+    const same = earlier.get(content);
     if (same === undefined) {
       once.push(record);
-      earlier.set(groupId, [...(earlier.get(groupId) ?? []), record]);
+      earlier.set(content, record);
     } else {
       const message = `${record.trajectory.id} is the same log with the same label as ${same.trajectory.id}`;
       copies.push({ kind: "duplicate", dropped: true, where: record.where, message });
@@ -181,12 +187,26 @@ function withoutCopies(located: readonly Located[]): { once: Located[]; copies: 
   return { once, copies };
 }
 
+/** Questions of a single log: nothing can say the same, so nothing has to be compared. */
+function questionsAskedOnce(located: readonly Located[]): Set<string> {
+  const seen = new Map<string, number>();
+  for (const { trajectory } of located) {
+    const { groupId } = trajectory.task;
+    seen.set(groupId, (seen.get(groupId) ?? 0) + 1);
+  }
+  return new Set([...seen].filter(([, count]) => count === 1).map(([groupId]) => groupId));
+}
+
+/** Logs of one question that say the same have the same sum; whole contents would be held in memory twice. */
 function contentOf({ trajectory: { task, steps, labels } }: Located): string {
-  return JSON.stringify([
-    task.text,
-    labels.map(({ agent, step }) => [agent, step]),
-    steps.map(({ agent, content }) => [agent, content]),
-  ]);
+  return sha256(
+    JSON.stringify([
+      task.groupId,
+      task.text,
+      labels.map(({ agent, step }) => [agent, step]),
+      steps.map(({ agent, content }) => [agent, content]),
+    ]),
+  );
 }
 
 /** A search that came to no verdict leaves a label that is no gold. */

@@ -16,13 +16,19 @@ export const MEASURES = [
 ] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** 1 where right, 0 where wrong, in the order of MEASURES; then 1 where the output could not be read in full. */
+/**
+ * 1 where right, 0 where wrong, in the order of MEASURES; then 1 where the output could not be read in full, and 1 where it was
+ * read and named no step.
+ */
 export type Hits = readonly number[];
 
-/** Position of the last column of `Hits`. */
+/** Positions of the last columns of `Hits`. */
 export const PARSE_FAILED = MEASURES.length;
+export const NO_STEP_NAMED = MEASURES.length + 1;
+/** Columns of `Hits`. */
+export const HIT_COLUMNS = MEASURES.length + 2;
 
-type Answer = Pick<Prediction, "agent" | "step" | "parseFailure">;
+type Answer = Pick<Prediction, "agent" | "step" | "parseFailure" | "noStepNamed">;
 
 /** Scores answers by both scorers; names are compared once for each pair, because folding them costs more than looking up. */
 export function hitScorer(): (gold: EvaluationItem["label"], answer: Answer) => Hits {
@@ -52,6 +58,7 @@ export function hitScorer(): (gold: EvaluationItem["label"], answer: Answer) => 
       Number(agent.compat),
       Number(compatStep && agent.compat),
       Number(answer.parseFailure !== undefined),
+      Number(answer.noStepNamed === true),
     ];
   };
 }

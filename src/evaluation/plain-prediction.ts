@@ -38,6 +38,8 @@ function hasType(name: string, field: unknown): boolean {
       return typeof field === "number" && Number.isFinite(field) && field >= 0;
     case "confidence":
       return Number.isFinite(field);
+    case "noStepNamed":
+      return field === true;
     case "answers":
       return Number.isSafeInteger(field);
     case "parsePath":

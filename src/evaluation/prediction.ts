@@ -18,6 +18,8 @@ export const predictionSchema = z.strictObject({
   rawOutput: z.string().optional(),
   parsePath: z.enum(PARSE_PATHS),
   parseFailure: z.string().optional(),
+  /** Every answer was read and none named a step: no hit, and no parse failure. */
+  noStepNamed: z.literal(true).optional(),
   /** How many different answers the output held, where more than one; the last one counts. */
   answers: z.number().int().optional(),
   cut: z

@@ -34,15 +34,18 @@ const referenceFileSchema = z.strictObject({
 });
 
 /**
- * How far a second team's labels of 44 Hand-Crafted logs agree with the benchmark's: what a method could be held to there.
- * Counts of logs.
+ * How far a second team's labels agree with the benchmark's: what a method could be held to there. Counts of logs. AgentRx
+ * (arXiv 2602.02475) annotated 44 Hand-Crafted logs anew, message for message the same histories; its root causes, in
+ * data/ground_truth/magentic_one_ground_truth.json, count steps from 1. Counted from that file at commit f228165; the test of
+ * this constant counts again where a copy of the release lies.
  */
 export const HUMAN_AGREEMENT = {
   subset: "Hand-Crafted",
   n: 44,
   step: 16,
   agent: 27,
-  source: "a second team's labels of 44 logs beside the benchmark's, counts from rootstep's design notes",
+  source:
+    "AgentRx (arXiv 2602.02475), root causes of 44 Hand-Crafted logs in github.com/microsoft/AgentRx at f228165, counted against the benchmark's labels by rootstep",
 } as const;
 
 /** The files in data/references. */

@@ -1,4 +1,3 @@
-import pLimit from "p-limit";
 import { asRootstepError, RootstepError } from "../errors.ts";
 import type { Attribution, ConfiguredMethod, MethodContext } from "../methods/method.ts";
 import { type MethodView, methodView } from "../methods/view.ts";
@@ -95,8 +94,11 @@ export async function evaluate(options: EvaluateOptions): Promise<EvaluationResu
     }
   };
 
-  const limiter = pLimit(options.concurrency ?? 1);
-  await Promise.all(open.map((job) => limiter(run, job)));
+  const queue = open.values();
+  const lane = async (): Promise<void> => {
+    for (const job of queue) await run(job);
+  };
+  await Promise.all(Array.from({ length: Math.min(options.concurrency ?? 1, open.length) }, lane));
   if (stoppedBy !== undefined && !isStop(stoppedBy)) throw stoppedBy;
   const predictions = sortPredictions([...kept, ...made], items);
   return { predictions, planned: jobs.length, ...(stoppedBy !== undefined && { stoppedBy }) };
@@ -151,7 +153,20 @@ function isStop(error: RootstepError): boolean {
 }
 
 function prediction(itemId: string, epoch: number, method: string, made: Attribution, latencyMs: number): Prediction {
-  const { agent, step, calls, parsePath, confidence, ranking, rawOutput, parseFailure, answers, cut, usage } = made;
+  const {
+    agent,
+    step,
+    calls,
+    parsePath,
+    confidence,
+    ranking,
+    rawOutput,
+    parseFailure,
+    noStepNamed,
+    answers,
+    cut,
+    usage,
+  } = made;
   return {
     itemId,
     epoch,
@@ -164,6 +179,7 @@ function prediction(itemId: string, epoch: number, method: string, made: Attribu
     ...(rawOutput !== undefined && { rawOutput }),
     parsePath,
     ...(parseFailure !== undefined && { parseFailure }),
+    ...(noStepNamed !== undefined && { noStepNamed }),
     ...(answers !== undefined && { answers }),
     ...(cut !== undefined && { cut }),
     calls,

@@ -2,7 +2,7 @@ import type { Prices } from "../models/budget.ts";
 import { type BootstrapSettings, clusteredMeans, DEFAULT_RESAMPLES } from "./bootstrap.ts";
 import { type Cost, costOf } from "./cost.ts";
 import type { EvaluationItem } from "./datasets.ts";
-import { type Hits, hitScorer, MEASURES, PARSE_FAILED } from "./hits.ts";
+import { HIT_COLUMNS, type Hits, hitScorer, MEASURES, NO_STEP_NAMED, PARSE_FAILED } from "./hits.ts";
 import type { Prediction } from "./prediction.ts";
 import { LATE_STEP } from "./scorers.ts";
 import { type Interval, wilsonInterval } from "./statistics.ts";
@@ -46,6 +46,8 @@ export interface GroupScores {
   readonly officialCompat: CompatCells;
   /** Outputs that could not be read in full; counted as wrong. */
   readonly parseFailures: Cell;
+  /** Runs in which every answer was read and none named a step (step-by-step, hybrid); counted as wrong. */
+  readonly noStepNamed: Cell;
   /** Failed model calls by code; counted as wrong. */
   readonly errors: Readonly<Record<string, number>>;
   readonly cost: Cost;
@@ -151,7 +153,7 @@ const nothingYet = (item: EvaluationItem): Scored => ({
   item,
   predictions: [],
   cluster: item.groupId,
-  values: Array.from({ length: PARSE_FAILED + 1 }, () => 0),
+  values: Array.from({ length: HIT_COLUMNS }, () => 0),
   count: 0,
 });
 
@@ -180,7 +182,7 @@ function groupScores(
 ): GroupScores {
   const made = scored.flatMap((one) => one.predictions);
   const late = scored.filter(({ item }) => item.label.step >= LATE_STEP);
-  const all = cells(scored, PARSE_FAILED + 1, epochs, bootstrap);
+  const all = cells(scored, HIT_COLUMNS, epochs, bootstrap);
   // Step and agent, the first two columns.
   const lateCells = cells(late, 2, epochs, bootstrap);
   const named = (name: (typeof MEASURES)[number]): Cell => all[MEASURES.indexOf(name)] ?? NOTHING;
@@ -199,6 +201,7 @@ function groupScores(
     },
     officialCompat: { agent: named("compatAgent"), step: named("compatStep"), both: named("compatBoth") },
     parseFailures: all[PARSE_FAILED] ?? NOTHING,
+    noStepNamed: all[NO_STEP_NAMED] ?? NOTHING,
     errors: countBy(made, (prediction) => prediction.error?.code),
     cost: costOf(made, prices),
   };

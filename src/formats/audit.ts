@@ -168,8 +168,11 @@ function oddKeys(logs: readonly AuditedLog[]): SubsetAudit["oddKeys"] {
 }
 
 function charactersOf(trajectory: Trajectory): number {
-  return trajectory.steps.reduce((sum, step) => sum + [...step.content].length, 0);
+  return trajectory.steps.reduce((sum, { content }) => sum + content.length - (content.match(PAIR)?.length ?? 0), 0);
 }
+
+/** A code point that takes two of a string's units. */
+const PAIR = /[\u{10000}-\u{10ffff}]/gu;
 
 function typeName(value: unknown): string {
   if (value === undefined) return "missing";

@@ -8,9 +8,23 @@ export function historyKey(trajectory: Trajectory): string {
 
 /** Groups of trajectories with one history, in order of first occurrence; histories that occur once are left out. */
 export function duplicateHistories(trajectories: readonly Trajectory[]): Trajectory[][] {
+  const position = new Map(trajectories.map((trajectory, at) => [trajectory, at]));
+  const first = ([one]: readonly Trajectory[]): number => (one && position.get(one)) ?? 0;
+  // Histories of different size differ: only those of one size are compared in full.
+  return several(trajectories, sizeKey)
+    .flatMap((alike) => several(alike, historyKey))
+    .sort((a, b) => first(a) - first(b));
+}
+
+function sizeKey({ steps }: Trajectory): string {
+  return `${steps.length} ${steps.reduce((total, { content }) => total + content.length, 0)}`;
+}
+
+/** Groups of more than one with the same key. */
+function several(trajectories: readonly Trajectory[], keyOf: (trajectory: Trajectory) => string): Trajectory[][] {
   const groups = new Map<string, Trajectory[]>();
   for (const trajectory of trajectories) {
-    const key = historyKey(trajectory);
+    const key = keyOf(trajectory);
     groups.set(key, [...(groups.get(key) ?? []), trajectory]);
   }
   return [...groups.values()].filter((group) => group.length > 1);

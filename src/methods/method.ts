@@ -49,6 +49,8 @@ export interface Attribution {
   readonly parsePath: ParsePath;
   /** Why agent or step could not be read. */
   readonly parseFailure?: string;
+  /** True where every answer was read and none named a step: the method's own result, still no hit, but no parse failure. */
+  readonly noStepNamed?: true;
   /** How many different answers the output held; the last one counts. */
   readonly answers?: number;
   readonly cut?: LogCut;
@@ -61,6 +63,8 @@ export interface TracerPolicy {
     view: MethodView,
     options: { readonly epoch: number; readonly seed: number | string; readonly signal?: AbortSignal },
   ): Promise<string>;
+  /** What of the log did not fit into the prompt; absent where a policy cuts nothing. */
+  cutOf?(view: MethodView): LogCut | undefined;
 }
 
 /** What a method may use. */

@@ -47,21 +47,21 @@ function listen(signal: AbortSignal): Set<() => void> {
 }
 
 /** The promise, or INTERRUPTED as soon as the signal aborts; what the promise does afterwards is nobody's concern. */
-export async function untilInterrupted<T>(
-  promise: Promise<T>,
-  signal: AbortSignal | undefined,
-  where?: string,
-): Promise<T> {
+export function untilInterrupted<T>(promise: Promise<T>, signal: AbortSignal | undefined, where?: string): Promise<T> {
   if (signal === undefined) return promise;
-  let stopListening = (): void => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stopListening = onInterruption(signal, () => reject(interruption(signal, where)));
+  return new Promise<T>((resolve, reject) => {
+    const stopListening = onInterruption(signal, () => reject(interruption(signal, where)));
+    promise.then(
+      (value) => {
+        stopListening();
+        resolve(value);
+      },
+      (error: unknown) => {
+        stopListening();
+        reject(error);
+      },
+    );
   });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    stopListening();
-  }
 }
 
 export const systemClock: Clock = {

@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher } from "undici";
 import { RootstepError } from "../errors.ts";
+import { startCallTimer } from "./call-timer.ts";
 import { type Clock, interruption, onInterruption, systemClock, throwIfInterrupted } from "./clock.ts";
 import { type Exchange, type ExchangeRequest, startExchange } from "./http-exchange.ts";
 import type { Secret } from "./key.ts";
@@ -82,41 +83,35 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
     stopped ??= reason;
     exchange?.abort(stopped);
   };
-  const limit = (ms: number, name: string): NodeJS.Timeout =>
-    setTimeout(() => {
-      stop(
-        new RootstepError("MODEL_TIMEOUT", {
-          what: `The model server exceeded the time limit ${name} (${ms} ms)`,
-          where,
-        }),
-      );
-    }, ms);
-  const total = limit(timeouts.totalMs, "totalMs");
-  let phase: NodeJS.Timeout | undefined;
-  const startPhase = (ms: number, name: string): void => {
-    clearTimeout(phase);
-    phase = limit(ms, name);
-  };
+  const limits = startCallTimer({ name: "totalMs", ms: timeouts.totalMs }, ({ name, ms }) => {
+    const what = `The model server exceeded the time limit ${name} (${ms} ms)`;
+    stop(new RootstepError("MODEL_TIMEOUT", { what, where }));
+  });
+  const firstByte = { name: "firstByteMs", ms: timeouts.firstByteMs };
+  const idle = { name: "idleMs", ms: timeouts.idleMs };
   const stopListening = onInterruption(signal, () => {
     if (signal !== undefined) stop(interruption(signal, where));
   });
 
-  async function* read(from: Exchange, status: number, most: number): AsyncGenerator<Uint8Array> {
+  /** The pieces of a body. No generator: it would wait twice for each of them. */
+  function read(from: Exchange, status: number, most: number): AsyncIterable<Uint8Array> {
     let size = 0;
-    for (let piece = await from.next(); piece !== undefined; piece = await from.next()) {
-      startPhase(timeouts.idleMs, "idleMs");
-      size += piece.byteLength;
-      if (size > most) {
-        const what = `The model server's answer is larger than ${most} bytes`;
-        throw new RootstepError("MODEL_BAD_BODY", { what, where, retryable: false });
+    const next = async (): Promise<IteratorResult<Uint8Array, undefined>> => {
+      const value = await from.next();
+      if (value === undefined) {
+        limits.rest();
+        if (size > 0) return { done: true, value };
+        const what = `The model server answered HTTP ${status} with an empty body`;
+        throw new RootstepError("MODEL_BAD_BODY", { what, where });
       }
-      yield piece;
-    }
-    clearTimeout(phase);
-    if (size === 0) {
-      const what = `The model server answered HTTP ${status} with an empty body`;
-      throw new RootstepError("MODEL_BAD_BODY", { what, where });
-    }
+      if (from.over) limits.rest();
+      else limits.phase(idle);
+      size += value.byteLength;
+      if (size <= most) return { done: false, value };
+      const what = `The model server's answer is larger than ${most} bytes`;
+      throw new RootstepError("MODEL_BAD_BODY", { what, where, retryable: false });
+    };
+    return { [Symbol.asyncIterator]: () => ({ next }) };
   }
 
   /** As much of the error's body as comes; the status alone says enough if none does. */
@@ -138,7 +133,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
     async send(url, request) {
       where = publicUrl(url);
       answered = false;
-      startPhase(timeouts.firstByteMs, "firstByteMs");
+      limits.phase(firstByte);
       // Follows no redirect, which would carry prompt and key to an address nobody named, and unpacks nothing, so nothing
       // packed is asked for.
       const sent = startExchange(options.dispatcher, url, {
@@ -186,8 +181,7 @@ export function openHttpCall(options: HttpCallOptions): HttpCall {
     },
     async close() {
       stopListening();
-      clearTimeout(phase);
-      clearTimeout(total);
+      limits.stop();
       if (exchange === undefined || exchange.over) return;
       const givenUp = new RootstepError("INTERRUPTED", { what: "The call is closed", where });
       if (!answered) return exchange.abort(givenUp);

@@ -40,7 +40,7 @@ function entryOf(messages: Messages): Known {
   const earlier = known.get(messages);
   if (earlier !== undefined && isAsItWas(messages, earlier.fields)) return earlier;
   const fields = messages.flatMap(({ role, content, name }) => [role, content, name]);
-  const entry: Known = { fields, json: encoded(messages) };
+  const entry: Known = { fields, json: encodedPlain(messages) };
   known.set(messages, entry);
   return entry;
 }
@@ -48,6 +48,34 @@ function entryOf(messages: Messages): Known {
 /** True for a message that is the same on the wire and in the interface. */
 export function isPlain({ toolCalls, toolCallId }: ChatMessage): boolean {
   return toolCalls === undefined && toolCallId === undefined;
+}
+
+/**
+ * What `canonicalJson` makes of plain messages, without its walk, for their fields are known and few; and without putting the
+ * text together first: copies of long logs are most of what the garbage collector has to clear away in an evaluation.
+ */
+function encodedPlain(messages: Messages): Buffer {
+  const pieces = messages.flatMap(({ role, content, name }, i) => [
+    `${i === 0 ? "[" : ","}{"content":`,
+    JSON.stringify(content),
+    `${name === undefined ? "" : `,"name":${JSON.stringify(name)}`},"role":${JSON.stringify(role)}}`,
+  ]);
+  return encodePieces([...pieces, pieces.length === 0 ? "[]" : "]"]);
+}
+
+/** Room to encode in, between two awaits only; as large as the largest prompt so far, up to a bound. */
+let room = Buffer.allocUnsafe(64 * 1024);
+const LARGEST_ROOM = 4 * 1024 * 1024;
+/** UTF-8 bytes of a UTF-16 code unit, at most. */
+const MOST_BYTES = 3;
+
+function encodePieces(pieces: readonly string[]): Buffer {
+  const most = MOST_BYTES * pieces.reduce((total, { length }) => total + length, 0);
+  if (most > LARGEST_ROOM) return Buffer.from(pieces.join(""), "utf8");
+  if (most > room.length) room = Buffer.allocUnsafe(most);
+  let end = 0;
+  for (const piece of pieces) end += room.write(piece, end, "utf8");
+  return Buffer.from(room.subarray(0, end));
 }
 
 const encoded = (messages: Messages): Buffer => Buffer.from(canonicalJson(messages), "utf8");

@@ -1,6 +1,7 @@
 import { RootstepError } from "../errors.ts";
 import type { CallOptions, ChatResponse } from "./chat-model.ts";
 import { emitWhole } from "./emit-whole.ts";
+import { plainCompletion } from "./plain-completion.ts";
 import { type CallPlace, quote, reportedError } from "./server-failures.ts";
 import { eventData } from "./server-sent-events.ts";
 import { streamAssembly } from "./stream-assembly.ts";
@@ -15,7 +16,7 @@ export function readCompletion(
 ): ChatResponse {
   const reported = reportedError(value, place);
   if (reported !== undefined) throw reported;
-  const response = fromWireCompletion(value, model, place.where);
+  const response = plainCompletion(value, model) ?? fromWireCompletion(value, model, place.where);
   emitWhole(response, onDelta);
   return response;
 }

@@ -101,12 +101,14 @@ export type WireToolCall = z.infer<typeof wireToolCall>;
 const wireMessage = z
   .object({
     content: text,
+    /** OpenAI puts the words of a model that declines here, and null into the content. */
+    refusal: z.string().nullish(),
     reasoning_content: z.string().nullish(),
     reasoning: z.string().nullish(),
     tool_calls: z.array(wireToolCall).nullish(),
   })
   .transform((message) => ({
-    content: message.content,
+    content: message.content === "" ? (message.refusal ?? "") : message.content,
     reasoning: message.reasoning_content ?? message.reasoning ?? "",
     toolCalls: message.tool_calls ?? [],
   }));

@@ -10,7 +10,7 @@ import { costPerPrediction } from "../evaluation/cost.ts";
 import { cellLines, legend, moneyText, pairedLines, referenceText, rowsOf, tokensText } from "./comparison-cells.ts";
 import { textTable } from "./table.ts";
 
-const FIRST: readonly ComparedId[] = ["step", "agent", "both", "lateStep", "lateAgent", "parseFailures"];
+const FIRST: readonly ComparedId[] = ["step", "agent", "both", "lateStep", "lateAgent", "parseFailures", "noStepNamed"];
 const SECOND = COMPARED.map(({ id }) => id).filter((id) => !FIRST.includes(id));
 
 /**

@@ -49,6 +49,7 @@ export function evaluationTable(
     row("official-compat: step", ({ officialCompat }) => officialCompat.step),
     row("official-compat: agent", ({ officialCompat }) => officialCompat.agent),
     row("parse failures", ({ parseFailures }) => parseFailures),
+    row("no step named", ({ noStepNamed }) => noStepNamed),
   ];
   const costs = [...groups, ...(groups.length > 1 ? [["in all", scores] as const] : [])].map(([group, one]) =>
     costRow(group, one),

@@ -11,6 +11,7 @@ const whole = prediction("a", "A", 1, {
   confidence: 0.5,
   answers: 2,
   parseFailure: "none",
+  noStepNamed: true,
 });
 const paths = ["usage.promptTokens", "usage.completionTokens", "evidence.0.step", "evidence.0.text"];
 const names = [...Object.keys(whole), "ranking", "cut", "error", "score", "__proto__", ...paths];

@@ -1,7 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { loadWhoAndWhen } from "../../src/evaluation/datasets.ts";
 import { floorsFor } from "../../src/evaluation/floors.ts";
-import { belowFloor, claimOf, loadReferences, type Reference } from "../../src/evaluation/references.ts";
+import {
+  belowFloor,
+  claimOf,
+  HUMAN_AGREEMENT,
+  loadReferences,
+  type Reference,
+} from "../../src/evaluation/references.ts";
+import { formatById } from "../../src/formats/registry.ts";
+import { sameAgent } from "../../src/trajectory/agent-name.ts";
 
 const references = await loadReferences("who-and-when");
 const { items } = await loadWhoAndWhen();
@@ -13,6 +21,30 @@ const floorsOf: Record<string, ReturnType<typeof floors>> = {
 const find = (wanted: Partial<Reference>): Reference[] =>
   references.filter((r) => Object.entries(wanted).every(([key, value]) => r[key as keyof Reference] === value));
 const name = (r: Reference) => `${r.method} ${r.model} ${r.percent}`;
+
+/** The `data` folder of github.com/microsoft/AgentRx, where one lies on this machine. */
+const release = process.env.ROOTSTEP_AGENTRX_DATA;
+
+it.skipIf(release === undefined)(
+  "people's agreement is what the second team's release says of the same histories",
+  async () => {
+    const counted = { n: 0, step: 0, agent: 0 };
+    for await (const { trajectory } of formatById("agentrx").read(release ?? "")) {
+      const [, id] = trajectory.id.split("/");
+      const item = items.find(
+        ({ subset, trajectory: { task } }) => subset === HUMAN_AGREEMENT.subset && task.id === id,
+      );
+      if (item === undefined) continue;
+      const said = (of: typeof trajectory) => of.steps.map(({ content }) => content);
+      expect(said(trajectory), trajectory.id).toEqual(said(item.trajectory));
+      const [label] = trajectory.labels;
+      counted.n += 1;
+      counted.step += Number(label?.step === item.label.step);
+      counted.agent += Number(sameAgent(label?.agent ?? "", item.label.agent));
+    }
+    expect(counted).toEqual({ n: HUMAN_AGREEMENT.n, step: HUMAN_AGREEMENT.step, agent: HUMAN_AGREEMENT.agent });
+  },
+);
 
 describe("published results", () => {
   it.each<[Partial<Reference>, number]>([

@@ -95,6 +95,7 @@ describe("scorePredictions", () => {
     expect(scores.strict.lateStep).toMatchObject({ hits: 0, n: 2 });
     expect(scores.strict.lateAgent).toMatchObject({ hits: 0, n: 2 });
     expect(scores.parseFailures).toMatchObject({ hits: 1, n: 4 });
+    expect(scores.noStepNamed).toMatchObject({ hits: 0, n: 4 });
     expect(scores.errors).toEqual({ MODEL_TIMEOUT: 1 });
     expect(scores.parseFailureReasons).toEqual({ "the answer names no step": 1 });
     expect(scores.parsePaths).toEqual({ json: 2, "labelled-lines": 1, none: 1 });
@@ -110,6 +111,17 @@ describe("scorePredictions", () => {
     // statsmodels: proportion_confint(2, 4, method='wilson')
     expect(scores.strict.agent.wilson!.low).toBeCloseTo(0.15003898915214947, 9);
     expect(scores.strict.agent.wilson!.high).toBeCloseTo(0.8499610108478506, 9);
+  });
+
+  it("counts answers that were read and named no step by themselves: no hit, no parse failure", () => {
+    const none = predictions.map((one) => ({ ...prediction(one.itemId, null, null), noStepNamed: true as const }));
+    const scores = scorePredictions(items, [...none.slice(0, 3), ...predictions.slice(3)]);
+    expect(scores.noStepNamed).toMatchObject({ hits: 3, n: 4, value: 0.75 });
+    expect(scores.parseFailures).toMatchObject({ hits: 0, n: 4 });
+    expect(scores.strict.step).toMatchObject({ hits: 0, n: 4 });
+    expect(scores.parseFailureReasons).toEqual({});
+    const epochs = [0, 1].flatMap((epoch) => none.map((one) => ({ ...one, epoch })));
+    expect(scorePredictions(items, epochs, { resamples: 50 }).noStepNamed.clustered).toEqual({ low: 1, high: 1 });
   });
 
   it("leaves out what is not there and says how much that is", () => {

@@ -127,6 +127,18 @@ describe("several columns at once", () => {
     );
   });
 
+  it("tells columns apart that have one total, spread otherwise over the clusters", () => {
+    const rows = [
+      { cluster: "a", values: [6, 2, 6] },
+      { cluster: "b", values: [0, 2, 0] },
+      { cluster: "c", values: [0, 2, 0] },
+    ];
+    const [together, even, again] = clusteredMeans(rows, 3, { seed: 1, resamples: 200 });
+    expect(even!.interval).toEqual({ low: 2, high: 2 });
+    expect(together!.interval).toEqual({ low: 0, high: 6 });
+    expect(again).toEqual(together);
+  });
+
   it("is the same for rows and for their sums by cluster", () => {
     const row = fc.record({ cluster: fc.constantFrom("a", "b", "c"), values: fc.tuple(fc.nat(1), fc.nat(9)) });
     fc.assert(

@@ -45,6 +45,16 @@ describe("context overflow", () => {
       "HTTP 400: The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
       true,
     ],
+    [
+      "vLLM 0.32",
+      "HTTP 400: This model's maximum context length is 1024 tokens. However, your prompt contains at least 1025 input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=1025)",
+      true,
+    ],
+    [
+      "vLLM 0.32 about a completion that no context of its holds",
+      "HTTP 400: max_tokens=2000 cannot be greater than max_model_len=1024. Please request fewer output tokens. (parameter=max_tokens, value=2000)",
+      false,
+    ],
     ["OpenAI", "HTTP 400: Your input exceeds the context window of this model.", true],
     [
       "llama.cpp",
@@ -75,6 +85,11 @@ describe("context overflow", () => {
     const total = prompt.messages.reduce((n, m) => n + m.content.length, 0);
     // A tenth of the characters may go for a tenth of the tokens, less the margin and the text around the log.
     expect(budget).toBe(Math.floor((total / 10) * 0.9 - (total - prompt.logCharacters)));
+    // A server that stops counting at its limit: four characters a token stand in for the count.
+    const bound = refused(
+      "maximum context length is 1100 tokens. However, your prompt contains at least 1101 input tokens",
+    );
+    expect(smallerBudget(prompt, bound, 100)).toBe(Math.floor(4 * 1000 * 0.9 - (total - prompt.logCharacters)));
     expect(smallerBudget(prompt, refused("maximum context length is 50 tokens"), 100)).toBeGreaterThan(0);
   });
 
@@ -216,12 +231,15 @@ describe("a server with a small context", () => {
   });
 
   beforeAll(async () => {
-    // Counts four characters as a token and refuses in vLLM's words.
+    // Counts three characters as a token and refuses in the words of vLLM: before 0.32 with the count, since then with a bound.
     server = await startServer((request, response) => {
       const { messages, max_tokens: completion } = body.parse(JSON.parse(request.body));
-      const prompt = Math.ceil(messages.reduce((n, m) => n + m.content.length, 0) / 4);
+      const prompt = Math.ceil(messages.reduce((n, m) => n + m.content.length, 0) / 3);
+      const counting = request.url.startsWith("/counting/");
       const fits = prompt + completion <= CONTEXT;
-      const message = `This model's maximum context length is ${CONTEXT} tokens. However, you requested ${prompt + completion} tokens (${prompt} in the messages, ${completion} in the completion). Please reduce the length of the messages or completion.`;
+      const message = counting
+        ? `This model's maximum context length is ${CONTEXT} tokens. However, you requested ${prompt + completion} tokens (${prompt} in the messages, ${completion} in the completion). Please reduce the length of the messages or completion.`
+        : `This model's maximum context length is ${CONTEXT} tokens. However, your prompt contains at least ${CONTEXT + 1} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=${CONTEXT + 1})`;
       const content = fits
         ? plausibleAnswer({ messages }, { decisive: (step) => step > 2, confidence: 90, blame: 1 }, 0)
         : "";
@@ -241,15 +259,16 @@ describe("a server with a small context", () => {
   });
   afterAll(() => server.close());
 
-  it.each(["all-at-once", "step-by-step", "binary-search", "hybrid", "a2p", "raffles"])(
-    "%s answers about the longest log, with what was cut on record",
-    async (id) => {
+  const methods = ["all-at-once", "step-by-step", "binary-search", "hybrid", "a2p", "raffles"];
+  it.each(methods.flatMap((id) => ["counting", "bounding"].map((server) => [id, server] as const)))(
+    "%s answers about the longest log, with what was cut on record (a %s server)",
+    async (id, kind) => {
       const { items } = await loadWhoAndWhen({ subset: "hand-crafted" });
       const size = ({ trajectory: { steps: all } }: (typeof items)[number]) =>
         all.reduce((n, s) => n + s.content.length, 0);
       const longest = [...items].sort((a, b) => size(b) - size(a))[0]!;
       expect(size(longest)).toBeGreaterThan(290_000);
-      const model = openAICompatible({ baseUrl: `${server.url}/v1`, model: "m", stream: false });
+      const model = openAICompatible({ baseUrl: `${server.url}/${kind}/v1`, model: "m", stream: false });
       const { predictions } = await evaluate({
         items: [longest],
         method: methodById(id).configure({ maxTokens: 1024, structured: "never" }),

@@ -51,16 +51,17 @@ describe("step-by-step", () => {
     expect(requests[0]!.messages[1]!.content).not.toContain("Tester");
   });
 
-  it("gives no answer where every answer is no", async () => {
+  it("names no step where every answer is no: that was read, so it is no parse failure", async () => {
     const { attribution } = await ask("step-by-step", Array(6).fill(verdict("no")));
     expect(attribution).toMatchObject({
       agent: null,
       step: null,
       parsePath: "none",
-      parseFailure: "no step was called the decisive error",
+      noStepNamed: true,
       calls: 6,
       evidence: [],
     });
+    expect(attribution).not.toHaveProperty("parseFailure");
   });
 
   it("takes what it cannot read as no, and says so", async () => {
@@ -79,6 +80,7 @@ describe("step-by-step", () => {
       { step: 1, text: "unreadable, taken as no: the server's content filter withheld the answer" },
     ]);
     expect(attribution.usage).toBeUndefined();
+    expect(attribution).not.toHaveProperty("noStepNamed");
   });
 });
 
@@ -194,7 +196,7 @@ describe("hybrid", () => {
       agent: "Coder",
       step: null,
       parsePath: "labelled-lines",
-      parseFailure: "no step was called the decisive error",
+      noStepNamed: true,
     });
   });
 

@@ -14,6 +14,20 @@ async function readEvents(...events: object[]) {
 }
 const delta = (value: object, finish_reason: string | null = null) => ({ choices: [{ delta: value, finish_reason }] });
 
+test("the words of a model that declines are its answer, whole or streamed", async () => {
+  const message = { role: "assistant", content: null, refusal: "I'm sorry, I can't help with that." };
+  expect(read({ choices: [{ message, finish_reason: "stop" }] }).content).toBe(message.refusal);
+  const streamed = await readEvents(
+    delta({ role: "assistant", content: "", refusal: null }),
+    delta({ refusal: "I'm sorry, " }),
+    delta({ refusal: "I can't help with that." }),
+    delta({}, "stop"),
+  );
+  expect(streamed.content).toBe(message.refusal);
+  const both = { role: "assistant", content: "3", refusal: null };
+  expect(read({ choices: [{ message: both, finish_reason: "stop" }] }).content).toBe("3");
+});
+
 test("a request becomes the body of OpenAI's API reference", () => {
   const wire = toWireRequest(
     {

@@ -150,8 +150,8 @@ describe("the terminal's tables", () => {
     const human = crafted!.split("\n").find((one) => one.includes("published: human agreement ["))!;
     expect(human).toContain("36.36 n=44");
     expect(human).toContain("61.36 n=44");
-    expect(crafted).toMatch(/\[\d+\] a second team's labels of 44 logs/u);
-    expect(comparisonMarkdown(comparison)).toContain("value from a later overview; two teams of people, no method");
+    expect(crafted).toMatch(/\[\d+\] AgentRx \(arXiv 2602\.02475\), root causes of 44 Hand-Crafted logs/u);
+    expect(comparisonMarkdown(comparison)).toContain("two teams of people, no method");
     const without = compareRuns([run("a", 1)], { seed: 1, resamples: 20, benchmark: items });
     expect(comparisonText(without)).not.toContain("human agreement");
   });

@@ -65,7 +65,7 @@ export const hybrid = defineMethod({
 async function answer(
   view: MethodView,
   dialogue: Dialogue,
-): Promise<Pick<Attribution, "agent" | "step" | "parsePath" | "parseFailure">> {
+): Promise<Pick<Attribution, "agent" | "step" | "parsePath" | "parseFailure" | "noStepNamed">> {
   const response = await dialogue.ask({
     name: "agent",
     prompt: (settings) => logPrompt(agentTemplate(), view, settings),
@@ -78,7 +78,7 @@ async function answer(
   const steps = view.steps.filter((step) => sameAgent(step.agent, agent));
   if (steps.length === 0) return { agent, step: null, parsePath, parseFailure: "the named agent is none of the run's" };
   const found = await firstYes(dialogue, stepTemplate(), view, steps);
-  if (found.step === null) return { agent, step: null, parsePath, parseFailure: found.parseFailure };
+  if (found.step === null) return { agent, parsePath, ...found };
   return { agent, step: found.step.index, parsePath: found.parsePath };
 }
 

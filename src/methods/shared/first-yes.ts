@@ -47,11 +47,13 @@ export function expectedCalls(steps: number): number {
 /** The step that was called decisive first, or why there is none. */
 export type FirstYes =
   | { readonly step: ViewStep; readonly parsePath: ParsePath }
+  | { readonly step: null; readonly noStepNamed: true }
   | { readonly step: null; readonly parseFailure: string };
 
 /**
  * Asks of each step, with the log up to it, whether it is the decisive error, and stops at the first yes. An answer that
- * cannot be read is taken as a no and noted. Without any yes there is no step: none is made up.
+ * cannot be read is taken as a no and noted. Without any yes there is no step: none is made up. Where all
+ * answers were read that is the protocol's own outcome; a parse failure only where one that could not be read may have been a yes.
  */
 export async function firstYes(
   dialogue: Dialogue,
@@ -79,12 +81,15 @@ export async function firstYes(
       dialogue.note({ step: step.index, text: `unreadable, taken as no: ${parseFailure ?? "no answer"}` });
     }
   }
-  const counts = unread === 0 ? "" : `; ${unread} of ${steps.length} answers could not be read`;
-  return { step: null, parseFailure: `no step was called the decisive error${counts}` };
+  if (unread === 0) return { step: null, noStepNamed: true };
+  const parseFailure = `no step was called the decisive error; ${unread} of ${steps.length} answers could not be read`;
+  return { step: null, parseFailure };
 }
 
+type FoundAnswer = Pick<Attribution, "agent" | "step" | "parsePath" | "parseFailure" | "noStepNamed">;
+
 /** `firstYes` as the parts of an attribution, with the agent that acts at the step. */
-export function toAnswer(found: FirstYes): Pick<Attribution, "agent" | "step" | "parsePath" | "parseFailure"> {
-  if (found.step === null) return { agent: null, step: null, parsePath: "none", parseFailure: found.parseFailure };
+export function toAnswer(found: FirstYes): FoundAnswer {
+  if (found.step === null) return { agent: null, parsePath: "none", ...found };
   return { agent: stripRemark(found.step.agent), step: found.step.index, parsePath: found.parsePath };
 }

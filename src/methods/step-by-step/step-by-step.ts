@@ -17,7 +17,7 @@ const optionsSchema = z.strictObject({
 
 /**
  * The log grows step by step; after each one the model says whether it was the decisive error (Zhang et al. 2025,
- * "step-by-step"). The first yes is the answer. A run in which every answer is no stays without an answer.
+ * "step-by-step"). The first yes is the answer. A run in which every answer is no stays without an answer: `noStepNamed`.
  */
 export const stepByStep = defineMethod({
   id: ID,

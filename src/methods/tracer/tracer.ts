@@ -57,7 +57,8 @@ export const tracer = defineMethod({
     const { policy, model, seed, epoch, signal } = context;
     if (policy !== undefined) {
       const rawOutput = await policy.predict(view, { seed, epoch, ...(signal && { signal }) });
-      return { ...read(rawOutput), calls: 1, rawOutput };
+      const cut = policy.cutOf?.(view);
+      return { ...read(rawOutput), calls: 1, rawOutput, ...(cut && { cut }) };
     }
     if (model === undefined) {
       throw new RootstepError("CONFIG_INVALID", { what: "the tracer needs a model or a checkpoint and has neither" });
