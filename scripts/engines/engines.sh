@@ -3,12 +3,13 @@
 #   engines.sh start FOLDER    installs and starts them in the background; returns at once
 #   engines.sh wait FOLDER     until all are ready; fails with their logs if one is not within 10 minutes
 #   engines.sh stop FOLDER
+#   engines.sh restart FOLDER vllm|skyrl|ray    kills one at once and starts it on the same port; `wait` as before
 # FOLDER/env holds what tests read: `. FOLDER/env && npm test`. FOLDER should have a short path (Ray's sockets live there).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 verb=${1:-} folder=${2:-}
 if [ -z "$folder" ]; then
-  sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 engines=(vllm skyrl ray)
@@ -53,6 +54,7 @@ start() {
   "$venv/bin/python" "$here/tiny_qwen3.py" "$folder/tiny-1" 1
   cat >"$folder/env" <<ENV
 export ROOTSTEP_REQUIRE_ENGINES=1
+export ROOTSTEP_ENGINES_FOLDER="$folder"
 export ROOTSTEP_ENGINE_PYTHON="$venv/bin/python"
 export ROOTSTEP_TINY_MODEL="$folder/tiny-0"
 export ROOTSTEP_TINY_MODEL_OTHER="$folder/tiny-1"
@@ -64,10 +66,24 @@ export ROOTSTEP_RAY_TOKEN="$(head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n'
 vllm_port=$vllm_port skyrl_port=$skyrl_port ray_port=$ray_port gcs_port=$gcs_port
 ENV
   local engine
-  for engine in "${engines[@]}"; do
-    setsid "$0" run-engine "$folder" "$engine" >"$folder/$engine.log" 2>&1 </dev/null &
-    echo $! >"$folder/$engine.pid"
+  for engine in "${engines[@]}"; do begin "$engine"; done
+}
+
+begin() {
+  setsid "$0" run-engine "$folder" "$1" >>"$folder/$1.log" 2>&1 </dev/null &
+  echo $! >"$folder/$1.pid"
+}
+
+restart() {
+  local pid
+  pid=$(cat "$folder/$1.pid")
+  kill -KILL -- "-$pid" 2>/dev/null || true
+  # The port is free when the last of the group is gone.
+  for _ in $(seq 40); do
+    kill -0 -- "-$pid" 2>/dev/null || break
+    sleep 0.5
   done
+  begin "$1"
 }
 
 ready() {
@@ -115,6 +131,7 @@ case "$verb" in
   start) start ;;
   wait) wait_ready ;;
   stop) stop ;;
+  restart) restart "$3" ;;
   run-engine) run_engine "$3" ;;
   *)
     echo "unknown verb $verb" >&2

@@ -4,3 +4,7 @@ import "./skyrl.suite.ts";
 import "./grpo.suite.ts";
 import "./ray.suite.ts";
 import "./verl-parquet.suite.ts";
+import "./eval-vllm.suite.ts";
+import "./dataset-parquet.suite.ts";
+// Stops and kills the servers.
+import "./faults.suite.ts";

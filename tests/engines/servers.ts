@@ -13,6 +13,8 @@ export interface EngineServers {
   readonly otherModel: string;
   /** A Python with pyarrow. */
   readonly python: string;
+  /** Where `engines.sh` keeps their process ids and logs. */
+  readonly folder: string;
 }
 
 /** @throws where a variable is missing: within `describeWithEngines` all of them are there */
@@ -31,6 +33,7 @@ export function engineServers(): EngineServers {
     model: read("ROOTSTEP_TINY_MODEL"),
     otherModel: read("ROOTSTEP_TINY_MODEL_OTHER"),
     python: read("ROOTSTEP_ENGINE_PYTHON"),
+    folder: read("ROOTSTEP_ENGINES_FOLDER"),
   };
 }
 

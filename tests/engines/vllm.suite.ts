@@ -1,3 +1,6 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { beforeAll, expect, it } from "vitest";
 import { isError } from "../../src/errors.ts";
 import { openTextCodec } from "../../trainer/text-codec.ts";
@@ -106,6 +109,35 @@ describeWithEngines("vLLM", () => {
     await expect.poll(running, { timeout: 60_000, interval: 200 }).toBe(0);
   });
 
+  it("keeps away from a server whose gauges say that others keep it busy, and shares when they are gone", async () => {
+    const idle = await idleFront(engineServers().vllm);
+    const strangers = new AbortController();
+    const ask = async (): Promise<number> => {
+      const before = idle.completions();
+      const servers = [server, openVllmServer({ url: idle.url })];
+      const source = vllmRollouts({ servers, model: "tiny", maxCompletion: 4, concurrency: 4, attempts: 1 });
+      await source.sample({ prompts: Array(8).fill(PROMPTS[0]), n: 1, temperature: 1, seed: "share" });
+      return idle.completions() - before;
+    };
+    try {
+      const load = { model: "tiny", prompt: PROMPTS[0] ?? [], n: 16, maxTokens: 900, temperature: 1, seed: 3 };
+      const strange = server.sample(load, strangers.signal).catch(() => "aborted");
+      const running = async () => (await server.gauges()).running;
+      await expect.poll(running, { timeout: 60_000, interval: 20 }).toBeGreaterThan(4);
+      expect(await ask()).toBe(8);
+      strangers.abort();
+      await strange;
+      await expect.poll(running, { timeout: 60_000, interval: 200 }).toBe(0);
+      // Of the first four groups each gets two; the others go to who is done first.
+      const shared = await ask();
+      expect(shared).toBeGreaterThanOrEqual(2);
+      expect(shared).toBeLessThanOrEqual(6);
+    } finally {
+      strangers.abort();
+      idle.close();
+    }
+  });
+
   it("refuses a group whose completions the server aborted, and takes the second try whole", async () => {
     const retried: string[] = [];
     const source = vllmRollouts({
@@ -178,3 +210,34 @@ describeWithEngines("vLLM", () => {
     await expect(sync.push(1)).rejects.toMatchObject({ code: "SYNC_FAILED", what: expect.stringContaining("lora") });
   });
 });
+
+/** The same server at another address, where its gauges say that it has nothing to do. */
+async function idleFront(target: URL) {
+  let completions = 0;
+  const front: Server = createServer((request, response) => {
+    if (request.url === "/metrics") {
+      response.end('vllm:num_requests_running{engine="0"} 0.0\nvllm:num_requests_waiting{engine="0"} 0.0\n');
+      return;
+    }
+    completions++;
+    void buffer(request)
+      .then((body) =>
+        fetch(new URL(request.url ?? "", target), {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: new Uint8Array(body),
+        }),
+      )
+      .then(async (answer) => response.writeHead(answer.status).end(await answer.text()));
+  });
+  await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+  const { port } = front.address() as AddressInfo;
+  return {
+    url: new URL(`http://127.0.0.1:${port}`),
+    completions: () => completions,
+    close: () => {
+      front.closeAllConnections();
+      front.close();
+    },
+  };
+}

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { auditWhoAndWhen } from "../../src/formats/audit.ts";
-import { cleanSubset } from "../../src/formats/clean-subset.ts";
+import { cleanSubset, duplicateHistories } from "../../src/formats/clean-subset.ts";
 import { renderAudit } from "../../src/formats/render-audit.ts";
 import { readWhoAndWhen } from "../../src/formats/who-and-when/read.ts";
 import { shippedPath } from "../../src/package-root.ts";
@@ -120,6 +120,24 @@ describe("audit of the shipped Who&When", async () => {
     }
     expect(text).not.toContain("\u001b");
   });
+});
+
+test("histories are the same where every word is, not where only their sizes are; groups come as they first occur", async () => {
+  const read: Trajectory[] = [];
+  for (const name of ["1.json", "2.json"]) {
+    for await (const { trajectory } of readWhoAndWhen(join(SHIPPED, "Algorithm-Generated", name)))
+      read.push(trajectory);
+  }
+  const [first, second] = [read[0]!, read[1]!];
+  const reworded = (of: Trajectory): Trajectory => ({
+    ...of,
+    steps: of.steps.map((step) => ({ ...step, content: [...step.content].reverse().join("") })),
+  });
+  const all = [reworded(first), second, reworded(second), first, second, first];
+  expect(duplicateHistories(all)).toEqual([
+    [second, second],
+    [first, first],
+  ]);
 });
 
 test("one subset alone is audited; a folder without logs is refused", async () => {
