@@ -13,13 +13,14 @@ export const verbs: readonly Verb[] = [
   {
     word: "synth",
     load: async () => {
-      const [run, plan, status, exported] = await Promise.all([
+      const [run, plan, status, prior, exported] = await Promise.all([
         import("./synth.ts"),
         import("./synth-plan.ts"),
         import("./synth-status.ts"),
+        import("./synth-prior.ts"),
         import("./synth-export.ts"),
       ]);
-      return [run.synthRun, plan.synthPlan, status.synthStatus, exported.synthExport];
+      return [run.synthRun, plan.synthPlan, status.synthStatus, prior.synthPrior, exported.synthExport];
     },
   },
   { word: "worker", load: async () => [(await import("./worker.ts")).worker] },
