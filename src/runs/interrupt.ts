@@ -1,7 +1,7 @@
 import { EXIT, RootstepError } from "../errors.ts";
 
 /**
- * Ctrl-C once drains and saves; twice stops at once.
+ * Ctrl-C once stops and saves what is done; twice stops at once.
  *
  * @returns a signal that long work polls, and `dispose` to take the handlers away again
  */
@@ -13,7 +13,7 @@ export function interruptSignal(
   const onSignal = (): void => {
     if (controller.signal.aborted) target.exit(EXIT.interrupted);
     controller.abort(new RootstepError("INTERRUPTED", { what: "stopped by request" }));
-    say("stopping: finishing what is under way and saving; press Ctrl-C again to stop at once");
+    say("stopping: saving what is done; press Ctrl-C again to stop at once");
   };
   target.on("SIGINT", onSignal);
   target.on("SIGTERM", onSignal);

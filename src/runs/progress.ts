@@ -79,8 +79,11 @@ function plainProgress({ output, now }: ProgressOptions): Progress {
           saidAt = now();
           if (value < total) say(`${name}: ${value}/${total} ${detail}`.trimEnd());
         },
-        finish: (detail = "") =>
-          say(`${name}: ${value}/${total} done in ${((now() - begun) / 1000).toFixed(1)} s ${detail}`.trimEnd()),
+        finish(detail = "") {
+          const took = `${((now() - begun) / 1000).toFixed(1)} s`;
+          const ended = value < total ? `stopped at ${value}/${total} after` : `${value}/${total} done in`;
+          say(`${name}: ${ended} ${took} ${detail}`.trimEnd());
+        },
       };
     },
     note: say,

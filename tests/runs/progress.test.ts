@@ -27,6 +27,14 @@ describe("progress without a terminal", () => {
     expect(text()).not.toContain("\u001b");
   });
 
+  it("does not call done what was stopped", () => {
+    const { output, text } = plainOutput();
+    const stage = createProgress({ output, now: () => 0 }).stage("record", 8);
+    stage.advance();
+    stage.finish();
+    expect(text()).toBe("record: 0/8\nrecord: stopped at 1/8 after 0.0 s\n");
+  });
+
   it("does not write a line for each of many quick units", () => {
     const { output, text } = plainOutput();
     const stage = createProgress({ output, now: () => 0 }).stage("quick", 1000);

@@ -19,7 +19,8 @@ const ABOUT = {
   name: "GAIA",
   getItFrom:
     "https://huggingface.co/datasets/gaia-benchmark/GAIA (gated: accept its terms there), and name the folder of the validation split or its metadata file",
-  files: /metadata/u,
+  // The release has the same questions again by level: metadata.level1.parquet and so on.
+  files: /(?:^|[\\/])metadata\.(?:jsonl|jsonl\.gz|parquet)$/u,
 } as const;
 
 /** The test split keeps its answers to itself. */
@@ -33,6 +34,7 @@ export const gaia: TaskSet = {
   licence: "gated; not to be redistributed in a crawlable form",
   async load({ limit, path }) {
     const tasks: Task[] = [];
+    const seen = new Set<string>();
     for await (const { where, value } of ownRecords(path, ABOUT)) {
       if (tasks.length >= limit) break;
       const record = parseRecord(recordSchema, value, where);
@@ -43,6 +45,9 @@ export const gaia: TaskSet = {
           hint: "Name the folder or metadata file of the validation split.",
         });
       }
+      // A folder may hold the questions in more than one form.
+      if (seen.has(record.task_id)) continue;
+      seen.add(record.task_id);
       tasks.push(taskOf(record));
     }
     return tasks;

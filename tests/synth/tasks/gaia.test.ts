@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,6 +47,9 @@ describe("the task set", () => {
     });
     expect(await load(parquet)).toEqual(tasks.slice(0, 1));
     expect(await load(jsonl)).toEqual(tasks);
+    copyFileSync(parquet, join(folder, "metadata.level1.parquet"));
+    const everything = await load(folder);
+    expect(everything.map(({ id }) => id)).toEqual(["gaia-t1", "gaia-t2"]);
   });
 
   it("says where to get it, and refuses the test split, an empty folder and bytes that are no Parquet", async () => {

@@ -226,9 +226,10 @@ describe("Python values", () => {
 });
 
 describe("the code in an answer", () => {
-  it("is its last block, else all of it", () => {
+  it("is its last block of Python, else its last block, else all of it", () => {
     expect(pythonIn("```python\na = 1\n```\nthen\n```py\nb = 2\n```\ndone")).toBe("b = 2");
     expect(pythonIn("<think>```python\nno\n```</think>c = 3")).toBe("c = 3");
     expect(pythonIn("```\nd = 4")).toBe("d = 4");
+    expect(pythonIn("```python\ne = 5\n```\n```\n### Code:\n```\n")).toBe("e = 5");
   });
 });
