@@ -50,7 +50,7 @@ export async function main(argv: readonly string[], world: World): Promise<ExitC
       env: world.env,
       now: world.now,
       signal: interrupt.signal,
-      progress: json ? silentProgress : createProgress({ output: world.stderr, now: () => world.now().getTime() }),
+      progress: json ? silentProgress : createProgress({ output: world.stderr, now: () => performance.now() }),
       json,
       dryRun: parsed["dry-run"] === true,
       version: version(),

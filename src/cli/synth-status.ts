@@ -50,7 +50,7 @@ const isOver = ({ units, total }: StageStatus): boolean => units.done + units.de
 export function renderStatus({ run, coordinator, stages, workers, dead }: RunStatus): string {
   const { host, pid, since, epoch } = coordinator;
   return [
-    `run ${run}, coordinated by process ${pid} on ${host} since ${since} (start ${epoch})`,
+    `run ${run}, last coordinated by process ${pid} on ${host} since ${since} (start ${epoch})`,
     textTable(
       "Units",
       ["stage", "done", "leased", "queued", "failed", "dead", "units/s", "left", "calls", "tokens", "cost"],
@@ -63,11 +63,14 @@ export function renderStatus({ run, coordinator, stages, workers, dead }: RunSta
         String(units.dead),
         perSecond === null ? "–" : perSecond.toPrecision(3),
         secondsLeft === null ? "unknown" : duration(secondsLeft),
-        callsUnderWay === 0 ? String(cost.calls) : `${cost.calls} + ${callsUnderWay} under way`,
+        callsUnderWay === 0 ? String(cost.calls) : `${cost.calls} + ${callsUnderWay} kept`,
         String(cost.promptTokens + cost.completionTokens),
-        cost.nanos === null ? "no prices" : (cost.nanos / 1e9).toFixed(4),
+        cost.nanos === null ? "no prices" : priceCell(cost.nanos / 1e9),
       ]),
     ),
+    ...(stages.some(({ callsUnderWay }) => callsUnderWay > 0)
+      ? ["kept: calls of units that are not done; their answers are not paid for again"]
+      : []),
     ...(workers.length === 0
       ? []
       : [
@@ -97,6 +100,10 @@ export function renderDead(dead: readonly DeadLetter[]): string {
     dead.map(({ stage, key, attempts, code, reason }) => [stage, key, String(attempts), code, reason]),
   );
 }
+
+/** Small sums keep three digits. */
+const priceCell = (money: number): string =>
+  money !== 0 && money < 0.01 ? String(Number(money.toPrecision(3))) : money.toFixed(4);
 
 function duration(seconds: number): string {
   const whole = Math.ceil(seconds);

@@ -100,13 +100,19 @@ export function renderSynth(report: SynthReport): string {
     ...Object.entries(report.refused ?? {}).map(([why, problems]) => `${problems} problems refused: ${why}`),
     searchTable("Search for the decisive step in failed runs", report.strategies),
     ...report.strategies.flatMap(renderAnalyzer),
-    `Injection: ${injection.successfulRuns} successful runs, ${injection.admitted} reliable enough, ${injection.labelled} failed by an injected fault (${injection.liveCalls} live calls)`,
+    injectionLine(report),
     ...operatorLine(injection.operators),
     `Dataset: ${report.dataset.train} train, ${report.dataset.test} test`,
     ...unlabelledLine(report.unlabelled),
     costLine(report.cost.perLabel),
     ...(missing.length === 0 ? [] : [`Dead units, missing above: ${missing.join(", ")}`]),
   ].join("\n\n");
+}
+
+function injectionLine({ injection, runs, failedRuns }: SynthReport): string {
+  const { successfulRuns, admitted, labelled, liveCalls } = injection;
+  if (successfulRuns === 0 && runs > failedRuns) return "Injection: not tried";
+  return `Injection: ${successfulRuns} successful runs, ${admitted} reliable enough, ${labelled} failed by an injected fault (${liveCalls} live calls)`;
 }
 
 function unlabelledLine(unlabelled: SynthReport["unlabelled"]): string[] {

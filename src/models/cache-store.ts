@@ -3,24 +3,15 @@ import { dirname } from "node:path";
 import { z } from "zod";
 import { appendLines } from "../append-lines.ts";
 import { RootstepError } from "../errors.ts";
-import { usageSchema } from "../trajectory/schema.ts";
 import type { ChatResponse } from "./chat-model.ts";
-
-const responseSchema = z.strictObject({
-  content: z.string(),
-  reasoning: z.string().optional(),
-  toolCalls: z.array(z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() })),
-  finishReason: z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]),
-  usage: usageSchema.optional(),
-  model: z.string(),
-});
+import { chatResponseSchema } from "./chat-response.ts";
 
 const recordSchema = z.strictObject({
   /** SHA-256 of model, request and epoch. */
   key: z.string().regex(/^[0-9a-f]{64}$/),
   model: z.string(),
   epoch: z.number().int().nonnegative(),
-  response: responseSchema,
+  response: chatResponseSchema,
 });
 
 /** One kept answer. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isError } from "../../src/errors.ts";
 import { answerText, isRefusal } from "../../src/methods/shared/answer-text.ts";
 import { jsonObjects } from "../../src/methods/shared/json-objects.ts";
-import type { CallOptions, ChatMessage, ChatModel, ChatResponse } from "../../src/models/chat-model.ts";
+import type { CallOptions, ChatMessage, ChatModel, ChatRequest, ChatResponse } from "../../src/models/chat-model.ts";
 
 const answerSchema = z.object({ action: z.string().nullable(), reason: z.string().nullish() });
 
@@ -30,12 +30,24 @@ export async function askForAction(
   options: CallOptions,
 ): Promise<ActionAnswer> {
   const responseFormat = { type: "json_schema", name: "corrected_action", schema: ACTION_SCHEMA } as const;
+  const read = async (request: ChatRequest): Promise<ActionAnswer> =>
+    withoutEcho(readAction(await model.complete(request, options)), messages);
   try {
-    return readAction(await model.complete({ messages, responseFormat }, options));
+    return await read({ messages, responseFormat });
   } catch (error) {
     if (!isError(error, "MODEL_REFUSED_REQUEST")) throw error;
-    return readAction(await model.complete({ messages }, options));
+    return await read({ messages });
   }
+}
+
+/** Words that an action may share with the instructions without having been copied from them. */
+const WORDS_IN_COMMON = 2;
+
+/** Small models fill in what they were told to fill in: words of the instructions are no step. */
+function withoutEcho(answer: ActionAnswer, [instructions]: readonly ChatMessage[]): ActionAnswer {
+  if (answer.kind !== "action" || instructions?.role !== "system") return answer;
+  const isCopied = answer.action.split(/\s+/u).length > WORDS_IN_COMMON && instructions.content.includes(answer.action);
+  return isCopied ? { kind: "nonsense", why: "the action repeats the instructions" } : answer;
 }
 
 /** Reads the last JSON object with an action, past reasoning (`<think>`, also without its opening tag), fences and prose. */

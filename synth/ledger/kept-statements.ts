@@ -24,7 +24,7 @@ const probeRow = z.object({
   live_calls: z.number(),
   ...costRow,
 });
-const analysisRow = z.object({ trajectory: z.string(), request: z.string(), content: z.string(), ...costRow });
+const answerRow = z.object({ trajectory: z.string(), request: z.string(), response: z.string(), ...costRow });
 
 /** The tables of finished parts. Of two parts of one name the first stays: what was spent on the other is no label's cost. */
 export function keptStatements(database: Database): {
@@ -35,16 +35,16 @@ export function keptStatements(database: Database): {
     `INSERT OR IGNORE INTO probes VALUES (@stage, @key, @trajectory, @step, @arm, @edit, @replicate, @success, @liveCalls,
        @calls, @promptTokens, @completionTokens, @nanos)`,
   );
-  const insertAnalysis = database.prepare(
-    `INSERT OR IGNORE INTO analyses VALUES (@stage, @key, @trajectory, @request, @content,
+  const insertAnswer = database.prepare(
+    `INSERT OR IGNORE INTO answers VALUES (@stage, @key, @trajectory, @request, @response,
        @calls, @promptTokens, @completionTokens, @nanos)`,
   );
   const probes = database.prepare<[string, string]>("SELECT * FROM probes WHERE stage = ? AND unit = ?");
-  const analyses = database.prepare<[string, string]>("SELECT * FROM analyses WHERE stage = ? AND unit = ?");
+  const answers = database.prepare<[string, string]>("SELECT * FROM answers WHERE stage = ? AND unit = ?");
   return {
     insert({ stage, key }, { cost, ...part }) {
       if (part.kind === "probe") insertProbe.run({ stage, key, ...part, success: Number(part.success), ...cost });
-      else insertAnalysis.run({ stage, key, ...part, ...cost });
+      else insertAnswer.run({ stage, key, ...part, response: JSON.stringify(part.response), ...cost });
     },
     select: (stage, key) => [
       ...z
@@ -64,10 +64,16 @@ export function keptStatements(database: Database): {
           }),
         ),
       ...z
-        .array(analysisRow)
-        .parse(analyses.all(stage, key))
-        .map(({ trajectory, request, content, ...cost }) =>
-          keptSchema.parse({ kind: "answer", trajectory, request, content, cost: costOf(cost) }),
+        .array(answerRow)
+        .parse(answers.all(stage, key))
+        .map(({ trajectory, request, response, ...cost }) =>
+          keptSchema.parse({
+            kind: "answer",
+            trajectory,
+            request,
+            response: JSON.parse(response),
+            cost: costOf(cost),
+          }),
         ),
     ],
   };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { chatResponseSchema } from "../../src/models/chat-response.ts";
 import { costSchema } from "./cost.ts";
 
 const count = z.number().int().nonnegative();
@@ -22,13 +23,13 @@ const keptProbeSchema = z.strictObject({
 });
 export type KeptProbe = z.infer<typeof keptProbeSchema>;
 
-/** One answer of the analyzer. */
+/** One answer of a model: of the analyzer, or of an agent in a run that is not over. */
 const keptAnswerSchema = z.strictObject({
   kind: z.literal("answer"),
   trajectory: z.string(),
-  /** Content key of the request with its epoch. */
+  /** Content key of the request, with its epoch or with how often it was asked before. */
   request: z.string(),
-  content: z.string(),
+  response: chatResponseSchema,
   cost: costSchema,
 });
 export type KeptAnswer = z.infer<typeof keptAnswerSchema>;

@@ -100,7 +100,7 @@ SELECT u.stage AS stage, count(*) AS total,
   min(done_at) AS first_done, max(done_at) AS last_done,
   (SELECT count(*) FROM units r WHERE r.stage = u.stage AND r.done_at > (SELECT max(done_at) FROM units m WHERE m.stage = u.stage) - ${MINUTE_MS}) AS recent,
   (SELECT coalesce(sum(p.calls), 0) FROM probes p JOIN units o ON o.stage = p.stage AND o.key = p.unit WHERE p.stage = u.stage AND o.state <> 'done')
-  + (SELECT coalesce(sum(a.calls), 0) FROM analyses a JOIN units o ON o.stage = a.stage AND o.key = a.unit WHERE a.stage = u.stage AND o.state <> 'done') AS under_way
+  + (SELECT coalesce(sum(a.calls), 0) FROM answers a JOIN units o ON o.stage = a.stage AND o.key = a.unit WHERE a.stage = u.stage AND o.state <> 'done') AS under_way
 FROM units u WHERE position >= 0 GROUP BY stage ORDER BY min(u.rowid)`;
 
 /**

@@ -1,5 +1,5 @@
 /** Version of the ledger's tables, kept in SQLite's `user_version`. Another version is refused, never guessed at. */
-export const LEDGER_VERSION = 1;
+export const LEDGER_VERSION = 2;
 
 export const UNIT_STATES = ["queued", "leased", "done", "failed", "dead"] as const;
 
@@ -42,9 +42,9 @@ CREATE TABLE probes (
   PRIMARY KEY (stage, unit, trajectory, step, arm, edit, replicate)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE analyses (
+CREATE TABLE answers (
   stage TEXT NOT NULL, unit TEXT NOT NULL, trajectory TEXT NOT NULL, request TEXT NOT NULL,
-  content TEXT NOT NULL, ${COST},
+  response TEXT NOT NULL, ${COST},
   PRIMARY KEY (stage, unit, trajectory, request)
 ) STRICT, WITHOUT ROWID;
 

@@ -35,7 +35,9 @@ export const synthConfigSchema = z.strictObject({
         .describe("search strategies; labels come from the first, the others run beside it for comparison"),
       maxLiveCalls: count
         .exactOptional()
-        .describe("live calls spent on one failed run at most; it stays undecided when they are used up"),
+        .describe(
+          "live calls of one failed run after which no rerun begins, what is begun is finished; it stays undecided then",
+        ),
       analyzerAttempts: count.default(3).describe("corrections asked for per step before the step is passed over"),
       alpha: probability.default(0.05).describe("bound on claiming an effect that is not there, per step"),
       maxBlocks: count.default(100).describe("treated and control reruns per step at most"),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ChatModel } from "../../src/models/chat-model.ts";
 import type { Task } from "../../src/trajectory/schema.ts";
 import { injectFault } from "../inject/inject.ts";
 import { injectionOperatorById } from "../inject/registry.ts";
@@ -23,7 +24,7 @@ import {
 } from "./records.ts";
 import { trajectoryOf } from "./trajectories.ts";
 import type { UnitContext } from "./unit-context.ts";
-import { rememberedAnalyzer, rememberedExperiment } from "./unit-parts.ts";
+import { rememberedAnalyzer, rememberedExperiment, rememberedModel } from "./unit-parts.ts";
 import { type ExecutableStage, executable, type UnitRun, type UnitStage } from "./unit-stage.ts";
 
 const recordPayload = z.strictObject({ id: z.string(), taskId: z.string() });
@@ -39,7 +40,8 @@ export const recordStage: UnitStage<z.infer<typeof recordPayload>, RecordingReco
   keyOfRecord: ({ id }) => id,
   async work({ id, taskId }, run) {
     const setting = settingOf(run, taskId);
-    const recording = await recordRun(setting, seededModel(run.model, ...recordingRun(run.config, id)), run.signal);
+    const model = seededModel(rememberedAgents(id, run), ...recordingRun(run.config, id));
+    const recording = await recordRun(setting, model, run.signal);
     const fault = await identityFault(setting, recording);
     return { id, taskId, ...recording, notReplayable: fault };
   },
@@ -160,15 +162,16 @@ export const injectStage: UnitStage<z.infer<typeof recordingPayload>, InjectionR
   keyOf: ({ recording }) => recording.id,
   keyOfRecord: ({ id }) => id,
   async work({ recording }, run) {
-    const { config, model, system, signal } = run;
+    const { config, system, meter, parts, signal } = run;
     const { id } = recording;
+    const model = rememberedAgents(id, run);
     const setting = settingOf(run, recording.taskId);
     const { failed, ...result } = await injectFault({
       id,
       setting,
       recording,
       model,
-      injector: run.analyzer,
+      injector: rememberedAnalyzer(run.analyzer, id, parts, meter),
       operator: injectionOperatorById(config.inject.operator),
       settings: config.inject,
       test: config.search,
@@ -198,6 +201,11 @@ export const executableStages: readonly ExecutableStage[] = [
   executable(truthStage),
   executable(injectStage),
 ];
+
+/** The agents' model, whose answers outlive an attempt that is stopped; the simulator's cost nothing and are not kept. */
+function rememberedAgents(id: string, { model, simulator, parts, meter }: UnitRun): ChatModel {
+  return simulator === undefined ? rememberedModel(model, id, parts, meter) : model;
+}
 
 /** Names the random draws of a recorded run: seed first. */
 function recordingRun(config: SynthConfig, id: string): readonly [number, ...string[]] {

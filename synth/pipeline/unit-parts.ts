@@ -25,18 +25,44 @@ export function createUnitParts(kept: readonly Kept[], onPart: (part: Kept) => v
 
 /** The analyzer with a memory: an answer once paid for is not asked for again. */
 export function rememberedAnalyzer(analyzer: ChatModel, trajectory: string, parts: UnitParts, meter: Meter): ChatModel {
+  return remembered(analyzer, trajectory, parts, meter, (request, options) =>
+    contentKey([request, options?.epoch ?? 0]),
+  );
+}
+
+/**
+ * A model with a memory of what the attempts before this one were answered: the n-th time that this attempt asks the same gets
+ * what the n-th time was answered then. A system that asks the same again is thus answered anew, as it would be without.
+ */
+export function rememberedModel(model: ChatModel, trajectory: string, parts: UnitParts, meter: Meter): ChatModel {
+  const asked = new Map<string, number>();
+  return remembered(model, trajectory, parts, meter, (request) => {
+    const key = contentKey(request);
+    const times = asked.get(key) ?? 0;
+    asked.set(key, times + 1);
+    return `${key} ${times}`;
+  });
+}
+
+function remembered(
+  model: ChatModel,
+  trajectory: string,
+  parts: UnitParts,
+  meter: Meter,
+  nameOf: (...asked: Parameters<ChatModel["complete"]>) => string,
+): ChatModel {
   return {
-    id: analyzer.id,
+    id: model.id,
     async complete(request, options) {
-      const name = { kind: "answer", trajectory, request: contentKey([request, options?.epoch ?? 0]) } as const;
+      const name = { kind: "answer", trajectory, request: nameOf(request, options) } as const;
       const known = parts.find(name);
       if (known?.kind === "answer") {
         meter.add(known.cost);
-        return { content: known.content, toolCalls: [], finishReason: "stop", model: analyzer.id };
+        return known.response;
       }
       const before = meter.total();
-      const response = await analyzer.complete(request, options);
-      parts.add({ ...name, content: response.content, cost: costSince(before, meter.total()) });
+      const response = await model.complete(request, options);
+      parts.add({ ...name, response, cost: costSince(before, meter.total()) });
       return response;
     },
   };

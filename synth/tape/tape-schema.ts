@@ -1,14 +1,12 @@
 import { z } from "zod";
-import { usageSchema } from "../../src/trajectory/schema.ts";
+import { chatResponseSchema, chatToolCallSchema } from "../../src/models/chat-response.ts";
 import { TAPE_VERSION } from "./tape.ts";
-
-const toolCallSchema = z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() });
 
 const messageSchema = z.strictObject({
   role: z.enum(["system", "user", "assistant", "tool"]),
   content: z.string(),
   name: z.string().exactOptional(),
-  toolCalls: z.array(toolCallSchema).exactOptional(),
+  toolCalls: z.array(chatToolCallSchema).exactOptional(),
   toolCallId: z.string().exactOptional(),
 });
 
@@ -32,15 +30,6 @@ const requestSchema = z.strictObject({
   stop: z.array(z.string()).exactOptional(),
 });
 
-const responseSchema = z.strictObject({
-  content: z.string(),
-  reasoning: z.string().exactOptional(),
-  toolCalls: z.array(toolCallSchema),
-  finishReason: z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]),
-  usage: usageSchema.exactOptional(),
-  model: z.string(),
-});
-
 /** A tape as a run folder keeps it. */
 export const tapeSchema = z.strictObject({
   version: z.literal(TAPE_VERSION),
@@ -49,7 +38,7 @@ export const tapeSchema = z.strictObject({
       index: z.number().int().nonnegative(),
       lane: z.string(),
       request: requestSchema,
-      response: responseSchema,
+      response: chatResponseSchema,
     }),
   ),
 });

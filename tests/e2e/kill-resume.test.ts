@@ -39,7 +39,7 @@ describe("synth run", () => {
     run.child.kill("SIGINT");
     const { code, stderr } = await run.finished;
     expect(code).toBe(130);
-    expect(stderr).toContain("stopping: finishing what is under way");
+    expect(stderr).toContain("stopping: saving what is done");
     expect(stderr).toContain("error INTERRUPTED");
     expect(existsSync(join(out, "lock"))).toBe(false);
     const again = await cli(synthArgs(out));

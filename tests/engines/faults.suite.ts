@@ -16,7 +16,7 @@ const PATIENCE_MS = 10_000;
 
 // Last of the suites: it stops and kills the servers that the others share.
 describeWithEngines("a GRPO run whose real servers fail", () => {
-  const root = mkdtempSync(join(tmpdir(), "rootstep-faults-"));
+  let root: string;
   const proxies: TcpProxy[] = [];
   let undisturbed: readonly Metric[];
   const folderOf = (name: string): string => mkdtempSync(join(root, `${name}-`));
@@ -32,6 +32,7 @@ describeWithEngines("a GRPO run whose real servers fail", () => {
   };
 
   beforeAll(async () => {
+    root = mkdtempSync(join(tmpdir(), "rootstep-faults-"));
     const folder = folderOf("undisturbed");
     await smallRun({ folder });
     undisturbed = metricsOf(folder);
@@ -39,7 +40,7 @@ describeWithEngines("a GRPO run whose real servers fail", () => {
   afterEach(async () => {
     await Promise.all(proxies.splice(0).map((proxy) => proxy.die()));
   });
-  afterAll(() => rmSync(root, { recursive: true, force: true }));
+  afterAll(() => root && rmSync(root, { recursive: true, force: true }));
 
   /** Every step once, with its number of groups, and the figures of a run that nothing disturbed. */
   function expectUndisturbed(folder: string, state: { readonly step: number; readonly position: number }): void {

@@ -83,6 +83,15 @@ describe("the analyzer", () => {
     expect(model.asked[2]?.messages[1]?.content).toContain("refused: it states the final answer 18");
   });
 
+  it("takes words of its own instructions for nonsense: small models hand the form back", async () => {
+    const { task, steps } = await failedRun();
+    const model = answering('{"action": "the whole text of the step as the agent should have written it"}');
+    const proposal = await proposeCorrection(task, steps, 0, { model, attempts: 1 });
+    expect(proposal.action).toBeUndefined();
+    expect(proposal.rejected).toEqual(["the action repeats the instructions"]);
+    expect(proposal.counts).toMatchObject({ usable: 0, nonsense: 1 });
+  });
+
   it("measures how much of a step was changed", () => {
     expect(editSize("Plan 1: 16 - 3", "Plan 1: 16 - 3")).toBe(0);
     expect(editSize("Plan 1: 16 - 3", "Plan 1: 16 - 4")).toBe(2);

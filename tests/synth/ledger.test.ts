@@ -84,7 +84,7 @@ describe("the ledger", () => {
       kind: "answer",
       trajectory: "t",
       request: "r",
-      content: "{}",
+      response: { content: "{}", toolCalls: [], finishReason: "stop", model: "m" },
       cost: { ...cost(1), nanos: null },
     };
     ledger.keep({ stage: "search", key: "a" }, probe(0));
@@ -218,7 +218,7 @@ describe("a ledger that cannot be used", () => {
     const database = new Database(join(folder, "ledger.sqlite"));
     database.pragma("user_version = 99");
     database.close();
-    expect(() => ledgerIn(folder)).toThrow("the ledger has version 99, this rootstep writes version 1");
+    expect(() => ledgerIn(folder)).toThrow("the ledger has version 99, this rootstep writes version 2");
     expect(() => readRunStatus(folder)).toThrow("version 99");
   });
 

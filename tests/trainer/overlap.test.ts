@@ -217,6 +217,27 @@ describe("overlap of rollouts and updates", () => {
   });
 });
 
+it("the embedded engine's frozen sampler keeps its weights while the engine trains on", async () => {
+  const engine = await openEmbeddedEngine();
+  try {
+    const prompts = labelledRuns("frozen", 2).map((run) => engine.codec.encodePrompt(run));
+    const request: SampleRequest = { prompts, n: 2, temperature: 1, seed: "frozen" };
+    const before = await engine.sample(request);
+    const frozen = await engine.frozenSampler?.();
+    const completions = (before[0] ?? []).map(({ tokens, logprobs }, g) => {
+      return { tokens, weights: tokens.map(() => 1), advantage: 1 - 2 * g, oldLogprobs: logprobs };
+    });
+    const loss = { kind: "clipped-surrogate", clipLow: 0.2, clipHigh: 0.2 } as const;
+    await engine.forwardBackward([{ prompt: prompts[0] ?? [], completions }], loss);
+    const adam = { beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradNorm: 1 };
+    await engine.optimStep({ ...adam, learningRate: 1e-2 });
+    expect(await frozen?.sample(request)).toEqual(before);
+    expect(await engine.sample(request)).not.toEqual(before);
+  } finally {
+    await engine.close();
+  }
+});
+
 describe("a run with overlap that was stopped", () => {
   for (const k of [1, 2, 3]) {
     it(`finishes byte for byte like an undisturbed one (staleness ${k})`, async () => {
