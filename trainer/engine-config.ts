@@ -70,6 +70,7 @@ export const serversSchema = z
     rolloutKeyEnv: variable.describe("variable with the servers' key; null sends none"),
     concurrency: count.default(32).describe("groups asked for at the same time, over all servers"),
     attempts: count.default(4).describe("requests for one group in all"),
+    requestSeconds: count.default(600).describe("seconds until a vLLM server's answer to one request is given up"),
     resultSeconds: count.default(3_600).describe("seconds until a result of the engine is given up"),
     weightsFolder: z
       .string()

@@ -11,7 +11,7 @@ import { tinkerProfile } from "./engines/tinker/profiles.ts";
 import { exportModel, removeOtherVersions } from "./model-export.ts";
 import { openTextCodec, type TextCodec } from "./text-codec.ts";
 import { vllmRollouts } from "./vllm/rollouts.ts";
-import { openVllmServer } from "./vllm/server.ts";
+import { openVllmServer, type VllmServer } from "./vllm/server.ts";
 import { unpackWeights } from "./vllm/unpack.ts";
 import { type SyncMode, type SyncProbe, type SyncReport, vllmWeightSync } from "./vllm/weight-sync.ts";
 
@@ -146,20 +146,27 @@ export async function openTinker(
   });
 }
 
+/** The vLLM servers of a configuration. @throws RootstepError CONFIG_INVALID (no address, or none that can be read), KEY_MISSING */
+export function openRolloutServers(servers: ServersConfig, environment: Environment): VllmServer[] {
+  if (servers.rollouts.length === 0) {
+    throw new RootstepError("CONFIG_INVALID", { what: "no vLLM server has an address", where: "servers.rollouts" });
+  }
+  const key = keyOf(servers.rolloutKeyEnv, environment);
+  const limitMs = 1000 * servers.requestSeconds;
+  const timeouts = { firstByteMs: limitMs, totalMs: 1.5 * limitMs };
+  return servers.rollouts.map((address, i) =>
+    openVllmServer({ url: parseServerUrl(address, `servers.rollouts.${i}`), key, timeouts }),
+  );
+}
+
 function vllmSide(
   engine: TinkerEngine,
   sampling: Extract<SamplingConfig, { readonly from: "vllm" }>,
   options: OpenEngineOptions,
 ): Pick<OpenedEngine, "rollouts" | "sync" | "close"> {
   const { servers } = options.config;
-  if (servers.rollouts.length === 0) {
-    throw new RootstepError("CONFIG_INVALID", { what: "no vLLM server has an address", where: "servers.rollouts" });
-  }
   requireSyncMode(engine, sampling.sync);
-  const key = keyOf(servers.rolloutKeyEnv, options.environment);
-  const opened = servers.rollouts.map((address, i) =>
-    openVllmServer({ url: parseServerUrl(address, `servers.rollouts.${i}`), key }),
-  );
+  const opened = openRolloutServers(servers, options.environment);
   const here = servers.weightsFolder ?? join(options.folder, "sampler-weights");
   const there = servers.weightsFolderThere ?? here;
   // A name of its own: two runs on one server would sample from each other's weights.
@@ -241,6 +248,6 @@ export function probeOf(engine: TinkerEngine): SyncProbe {
 }
 
 /** The key of a server; undefined where no variable is named. @throws RootstepError KEY_MISSING */
-export function keyOf(name: string | null, environment: Environment): Secret | undefined {
+function keyOf(name: string | null, environment: Environment): Secret | undefined {
   return name === null ? undefined : keyFromEnvironment([name], environment);
 }

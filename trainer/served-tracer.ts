@@ -1,15 +1,14 @@
 import { asRootstepError, RootstepError } from "../src/errors.ts";
 import type { Environment } from "../src/models/key.ts";
-import { parseServerUrl } from "../src/models/server-url.ts";
 import type { Checkpoint } from "./checkpoints.ts";
 import type { EngineConfig, ServersConfig } from "./engine-config.ts";
 import type { TinkerEngine } from "./engines/tinker/engine.ts";
-import { keyOf, openTinker, probeOf, type TinkerConfig, textCodec } from "./open-engine.ts";
+import { openRolloutServers, openTinker, probeOf, type TinkerConfig, textCodec } from "./open-engine.ts";
 import type { OpenTracer } from "./open-tracer.ts";
 import type { TextCodec } from "./text-codec.ts";
 import { createTracerPolicy } from "./tracer-policy.ts";
 import { vllmRollouts } from "./vllm/rollouts.ts";
-import { openVllmServer, type VllmServer } from "./vllm/server.ts";
+import type { VllmServer } from "./vllm/server.ts";
 
 /** What opens a checkpoint's policy. */
 export interface CheckpointPolicy<Engine extends EngineConfig = EngineConfig> {
@@ -135,13 +134,7 @@ async function byVllm(
   serving: TracerServing & { readonly served: string },
 ): Promise<OpenTracer> {
   const { servers, served, signal } = serving;
-  if (servers.rollouts.length === 0) {
-    throw new RootstepError("CONFIG_INVALID", { what: "no vLLM server has an address", where: "servers.rollouts" });
-  }
-  const key = keyOf(servers.rolloutKeyEnv, serving.environment);
-  const opened = servers.rollouts.map((address, i) =>
-    openVllmServer({ url: parseServerUrl(address, `servers.rollouts.${i}`), key }),
-  );
+  const opened = openRolloutServers(servers, serving.environment);
   for (const server of opened) await requireServed(server, served, signal);
   if (servers.engine !== undefined) await requireSameWeights(opened, checkpoint, config, codec, serving);
   const source = vllmRollouts({

@@ -12,7 +12,7 @@ import { PROMPTS_PER_STEP, smallRun } from "./small-run.ts";
 import { openTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
 /** A long enough wait for a healthy server on a busy machine, once it has compiled what it needs. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 25_000;
 
 // Last of the suites: it stops and kills the servers that the others share.
 describeWithEngines("a GRPO run whose real servers fail", () => {

@@ -118,6 +118,7 @@ export async function openTinkerClient(options: TinkerClientOptions): Promise<Ti
         const failure = failedSchema.safeParse(note);
         if (failure.success) throw failed(verb, failure.data.error);
         if (!waitingSchema.safeParse(note).success) return result;
+        failures = 0;
       } catch (error) {
         if (!(error instanceof RootstepError) || error.code === "ENGINE_FAILED" || signal?.aborted) throw error;
         const notYet = error.status === 408;
