@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { knowledgeOf } from "../../synth/simulator/knowledge.ts";
@@ -10,12 +9,13 @@ import { installed } from "../../synth/systems/installation.ts";
 import { gsm8k } from "../../synth/tasks/gsm8k.ts";
 import { startServer } from "../models/loopback.ts";
 import { completion } from "../synth/proxy-setting.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { cli } from "./run-cli.ts";
 
 let folder = "";
 let open: { close(): Promise<void> }[] = [];
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "rootstep-cli-systems-"));
+  folder = temporaryFolder("cli-systems");
 });
 afterEach(async () => {
   for (const server of open) await server.close();

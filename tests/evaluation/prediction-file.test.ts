@@ -1,12 +1,12 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readPredictions } from "../../src/evaluation/prediction-file.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { prediction } from "./predictions.ts";
 
 function file(text: string): string {
-  const path = join(mkdtempSync(join(tmpdir(), "rootstep-predictions-")), "predictions.jsonl");
+  const path = join(temporaryFolder("predictions"), "predictions.jsonl");
   writeFileSync(path, text);
   return path;
 }

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -7,6 +6,7 @@ import { shippedPath } from "../../src/package-root.ts";
 import { environmentName, flagName, loadConfig, settingsOf } from "../../src/runs/config.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import { trainConfigSchema } from "../../trainer/config.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const schema = z.strictObject({
   seed: z.number().int().default(1).describe("the seed"),
@@ -21,7 +21,7 @@ const schema = z.strictObject({
 });
 
 function yaml(text: string): string {
-  const file = join(mkdtempSync(join(tmpdir(), "rootstep-config-")), "config.yaml");
+  const file = join(temporaryFolder("config"), "config.yaml");
   writeFileSync(file, text);
   return file;
 }

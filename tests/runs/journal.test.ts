@@ -1,13 +1,13 @@
-import { appendFileSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { openJournal } from "../../src/runs/journal.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const schema = z.strictObject({ id: z.number(), text: z.string() });
-const file = (): string => join(mkdtempSync(join(tmpdir(), "rootstep-journal-")), "records.jsonl");
+const file = (): string => join(temporaryFolder("journal"), "records.jsonl");
 
 describe("a journal", () => {
   it("gives back what was appended, in order", () => {

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type OpenRunOptions, openRunFolder, RUN_FOLDER_VERSION, readRunManifest } from "../../src/runs/run-folder.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const options = (path: string, more: Partial<OpenRunOptions> = {}): OpenRunOptions => ({
   path,
@@ -12,7 +12,7 @@ const options = (path: string, more: Partial<OpenRunOptions> = {}): OpenRunOptio
   now: () => new Date("2026-01-02T03:04:05Z"),
   ...more,
 });
-const folderPath = (): string => join(mkdtempSync(join(tmpdir(), "rootstep-run-")), "run");
+const folderPath = (): string => join(temporaryFolder("run"), "run");
 
 describe("a run folder", () => {
   it("is made with a manifest, and opened again with the same settings", () => {

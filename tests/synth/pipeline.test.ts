@@ -1,5 +1,3 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readTracerTraj } from "../../src/formats/tracertraj/read.ts";
@@ -11,6 +9,7 @@ import type { Trajectory } from "../../src/trajectory/schema.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import type { SynthReport } from "../../synth/pipeline/report.ts";
 import { synthesize } from "../../synth/synthesize.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const noServer = (): ChatModel => {
   throw new Error("no model server in this test");
@@ -18,7 +17,7 @@ const noServer = (): ChatModel => {
 
 async function run(settings: unknown): Promise<{ readonly path: string; readonly report: SynthReport }> {
   const config = synthConfigSchema.parse(settings);
-  const path = join(mkdtempSync(join(tmpdir(), "rootstep-synth-")), "run");
+  const path = join(temporaryFolder("synth"), "run");
   const folder = openRunFolder({ path, kind: "synth", version: "test", settings: config, now: () => new Date(0) });
   try {
     return { path, report: await synthesize({ config, folder, progress: silentProgress, openModel: noServer }) };

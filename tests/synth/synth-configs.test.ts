@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -11,6 +10,7 @@ import type { Trajectory } from "../../src/trajectory/schema.ts";
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import { synthesize } from "../../synth/synthesize.ts";
 import { systemById } from "../../synth/systems/registry.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 
 const CONFIGS = readdirSync(shippedPath("configs")).filter((name) => name.startsWith("synth-"));
 
@@ -24,7 +24,7 @@ describe("configs/synth-*.yaml, from tasks to labels on the simulator", () => {
     async (name) => {
       const shipped = synthConfigSchema.parse(parse(readFileSync(shippedPath("configs", name), "utf8")));
       const config = { ...shipped, tasks: { ...shipped.tasks, limit: 12 } };
-      const folderPath = mkdtempSync(join(tmpdir(), "rootstep-synth-config-"));
+      const folderPath = temporaryFolder("synth-config");
       try {
         const path = join(folderPath, "run");
         const folder = openRunFolder({
