@@ -3,7 +3,8 @@ import { installed, install as installSystem } from "../../synth/systems/install
 import type { ProgramSystem } from "../../synth/systems/program-system.ts";
 import { programSystemById, programSystems } from "../../synth/systems/registry.ts";
 import { asRootstepError, EXIT, RootstepError } from "../errors.ts";
-import { throwIfInterrupted } from "../runs/interrupt.ts";
+import { throwIfInterrupted } from "../interruption.ts";
+
 import { type Arguments, plainCommand } from "./command.ts";
 
 /** `install NAME…`: the packages of systems that run as programs, in the user's cache folder. */

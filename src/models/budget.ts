@@ -1,7 +1,8 @@
 import { RootstepError } from "../errors.ts";
+import { untilInterrupted } from "../interruption.ts";
 import type { Usage } from "../trajectory/schema.ts";
 import type { ChatModel, ChatRequest } from "./chat-model.ts";
-import { untilInterrupted } from "./clock.ts";
+
 import { messagesJson } from "./message-json.ts";
 
 /** Money per million tokens, in whatever currency the cap is given in. */

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import { throwIfInterrupted, untilInterrupted } from "../interruption.ts";
 import type { CacheStore } from "./cache-store.ts";
 import type { CallOptions, ChatModel, ChatRequest, ChatResponse } from "./chat-model.ts";
-import { throwIfInterrupted, untilInterrupted } from "./clock.ts";
+
 import { canonicalJson } from "./content-key.ts";
 import { emitWhole } from "./emit-whole.ts";
 import { messagesJson } from "./message-json.ts";

@@ -1,7 +1,8 @@
 import { Agent, type Dispatcher } from "undici";
 import { RootstepError } from "../errors.ts";
+import { interruption, onInterruption, throwIfInterrupted } from "../interruption.ts";
 import { startCallTimer } from "./call-timer.ts";
-import { type Clock, interruption, onInterruption, systemClock, throwIfInterrupted } from "./clock.ts";
+import { type Clock, systemClock } from "./clock.ts";
 import { type Exchange, type ExchangeRequest, startExchange } from "./http-exchange.ts";
 import type { Secret } from "./key.ts";
 import { looksLikeHtml, networkError, quote, retryAfterMs, statusError } from "./server-failures.ts";

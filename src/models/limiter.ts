@@ -1,6 +1,7 @@
 import pLimit from "p-limit";
+import { throwIfInterrupted, untilInterrupted } from "../interruption.ts";
 import type { ChatModel } from "./chat-model.ts";
-import { type Clock, systemClock, throwIfInterrupted, untilInterrupted } from "./clock.ts";
+import { type Clock, systemClock } from "./clock.ts";
 
 export interface LimiterOptions {
   /** Calls at the same time. */

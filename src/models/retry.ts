@@ -1,7 +1,8 @@
 import { RootstepError } from "../errors.ts";
+import { throwIfInterrupted } from "../interruption.ts";
 import { type RandomStream, stream } from "../random.ts";
 import type { ChatModel } from "./chat-model.ts";
-import { type Clock, systemClock, throwIfInterrupted } from "./clock.ts";
+import { type Clock, systemClock } from "./clock.ts";
 
 export interface RetryOptions {
   /** Requests in all, the first included. */

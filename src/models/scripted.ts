@@ -1,6 +1,7 @@
 import { RootstepError } from "../errors.ts";
+import { throwIfInterrupted, untilInterrupted } from "../interruption.ts";
 import type { CallOptions, ChatModel, ChatRequest, ChatResponse } from "./chat-model.ts";
-import { throwIfInterrupted, untilInterrupted } from "./clock.ts";
+
 import { emitWhole } from "./emit-whole.ts";
 
 /** What a script answers: the text, parts of a response, an error to throw, or a function of the request. */

@@ -25,11 +25,3 @@ export function interruptSignal(
     },
   };
 }
-
-/** @throws RootstepError INTERRUPTED if the signal was raised */
-export function throwIfInterrupted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted !== true) return;
-  throw signal.reason instanceof RootstepError
-    ? signal.reason
-    : new RootstepError("INTERRUPTED", { what: "stopped by request", cause: signal.reason });
-}

@@ -4,10 +4,10 @@ import { latestPredictions, type Prediction, predictionSchema } from "../../src/
 import { readPredictions } from "../../src/evaluation/prediction-file.ts";
 import { onFile } from "../../src/formats/files.ts";
 import { readTracerTraj } from "../../src/formats/tracertraj/read.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import type { ConfiguredMethod } from "../../src/methods/method.ts";
 import { methodView } from "../../src/methods/view.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
 
 export interface AttributeOptions {
   /** TracerTraj file of failed runs: `unlabelled.jsonl` of a run folder. */

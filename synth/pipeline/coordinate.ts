@@ -1,7 +1,8 @@
 import { sha256 } from "../../src/checksum.ts";
 import { RootstepError } from "../../src/errors.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import { stream } from "../../src/random.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+
 import type { Progress } from "../../src/runs/progress.ts";
 import type { RunFolder } from "../../src/runs/run-folder.ts";
 import type { Lease, Ledger, UnitRow } from "../ledger/ledger.ts";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RootstepError } from "../../src/errors.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
+
 import type { ExecuteJob } from "../queue/work.ts";
 import { createMeter, type Meter, meteredModel } from "./meter.ts";
 import type { UnitContext } from "./unit-context.ts";

@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import type { Secret } from "../../src/models/key.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+
 import { type FoldedCalls, foldRetries } from "../tape/fold.ts";
 import type { SideEffects, StoredCall, TapedProgram } from "../tape/folder-schema.ts";
 import { tapeHeader } from "../tape/header.ts";

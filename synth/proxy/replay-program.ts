@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import type { Secret } from "../../src/models/key.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+
 import type { SideEffects } from "../tape/folder-schema.ts";
 import { tapeHeader } from "../tape/header.ts";
 import type { TapeFolder } from "../tape/loader.ts";

@@ -1,7 +1,8 @@
 import type { Redis } from "ioredis";
 import { RootstepError } from "../../src/errors.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import type { Budget, BudgetOptions, CallOutcome, Reservation } from "../../src/models/budget.ts";
-import { type Clock, systemClock, throwIfInterrupted } from "../../src/models/clock.ts";
+import { type Clock, systemClock } from "../../src/models/clock.ts";
 import { KEEP_SECONDS, redisKeys } from "./redis-connection.ts";
 
 /** Caps and limits that all workers keep together. */

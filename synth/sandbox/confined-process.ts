@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
+
 import type { SandboxLimits, SandboxResult } from "./sandbox.ts";
 
 export interface ProcessOptions {

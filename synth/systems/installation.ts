@@ -13,9 +13,10 @@ import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { sha256 } from "../../src/checksum.ts";
 import { RootstepError } from "../../src/errors.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import { isAlive } from "../../src/is-alive.ts";
 import { shippedPath } from "../../src/package-root.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+
 import { type Environment, findPython } from "./interpreter.ts";
 import { nodePackages, type PackageVersions, packageDifferences, pinnedPackages, pythonPackages } from "./packages.ts";
 import type { ProgramSystem } from "./program-system.ts";

@@ -1,4 +1,5 @@
-import { type Clock, untilInterrupted } from "../../src/models/clock.ts";
+import { untilInterrupted } from "../../src/interruption.ts";
+import type { Clock } from "../../src/models/clock.ts";
 
 export interface ManualClock extends Clock {
   /** Every wait asked for, in order. */

@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
-import { interruptSignal, throwIfInterrupted } from "../../src/runs/interrupt.ts";
+import { throwIfInterrupted } from "../../src/interruption.ts";
+import { interruptSignal } from "../../src/runs/interrupt.ts";
 
 /** Stands in for the process: takes signals, remembers exits. */
 function fakeProcess(): { readonly target: NodeJS.Process; readonly emitter: EventEmitter; readonly exits: number[] } {

@@ -1,8 +1,9 @@
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { throwIfInterrupted } from "../../src/interruption.ts";
 import type { ChatModel } from "../../src/models/chat-model.ts";
-import { throwIfInterrupted } from "../../src/runs/interrupt.ts";
+
 import { synthConfigSchema } from "../../synth/pipeline/config.ts";
 import { KEY_PREFIX, QUEUE_NAME, requireUsableRedis } from "../../synth/queue/redis-connection.ts";
 import { redisQueue } from "../../synth/queue/redis-queue.ts";

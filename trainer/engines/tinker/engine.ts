@@ -1,7 +1,8 @@
 import pLimit from "p-limit";
 import { z } from "zod";
 import { RootstepError } from "../../../src/errors.ts";
-import { type Clock, throwIfInterrupted } from "../../../src/models/clock.ts";
+import { throwIfInterrupted } from "../../../src/interruption.ts";
+import type { Clock } from "../../../src/models/clock.ts";
 import { derivedSeed } from "../../../src/random.ts";
 import type { ServerAddress } from "../../http.ts";
 import type { TextCodec } from "../../text-codec.ts";
