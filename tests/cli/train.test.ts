@@ -44,6 +44,17 @@ describe("train status", () => {
     expect((await cli(["train", "status", run])).stdout).toContain("grpo run, finished, 2 of 2 steps done");
   });
 
+  it("draws the run's course into one file that needs no other", async () => {
+    const page = join(folder, "course.html");
+    const { stdout, code } = await cli(["train", "status", run, "--html", page]);
+    expect(code).toBe(EXIT.ok);
+    expect(stdout).toContain(`plots in ${page}`);
+    const html = readFileSync(page, "utf8");
+    for (const title of ["Mean reward", "Parts of the reward", "Clipped tokens"]) expect(html).toContain(title);
+    expect(html.match(/<svg/gu)?.length).toBeGreaterThan(5);
+    expect(html).not.toMatch(/<(?:script|link|img)[^>]+(?:src|href)=/u);
+  });
+
   it("watches a run that is under way until it ends: lines of JSON of the feed's contract, and lines for people", async () => {
     const live = join(folder, "live");
     const training = startCli(["train", "run", ...SMALL, "--steps", "4", "--data", data, "--out", live]);
