@@ -7,8 +7,8 @@ export interface TcpProxy {
   cutNext(answers: number): void;
   /** Milliseconds that every piece of an answer is held back. */
   slowDown(ms: number): void;
-  /** Resolves when the next piece of a request has gone to the server. */
-  nextRequest(): Promise<void>;
+  /** Resolves when the next piece of a request that holds this text has gone to the server. */
+  nextRequest(text: string): Promise<void>;
   /** Resets all connections and refuses new ones: the machine is gone. */
   die(): Promise<void>;
 }
@@ -20,7 +20,7 @@ const SHORTEST_CUT = 1_000;
 export async function openTcpProxy(target: URL): Promise<TcpProxy> {
   let cuts = 0;
   let delay = 0;
-  let asked: (() => void)[] = [];
+  let asked: { readonly text: string; readonly tell: () => void }[] = [];
   const open = new Set<Socket>();
 
   const server = createServer((client) => {
@@ -35,9 +35,10 @@ export async function openTcpProxy(target: URL): Promise<TcpProxy> {
       });
     }
     client.pipe(upstream);
-    client.on("data", () => {
-      for (const tell of asked) tell();
-      asked = [];
+    client.on("data", (piece: Buffer) => {
+      const seen = asked.filter(({ text }) => piece.includes(text));
+      asked = asked.filter((one) => !seen.includes(one));
+      for (const { tell } of seen) tell();
     });
     upstream.on("data", (piece) => {
       if (cuts > 0 && piece.byteLength >= SHORTEST_CUT) {
@@ -58,7 +59,7 @@ export async function openTcpProxy(target: URL): Promise<TcpProxy> {
     slowDown: (ms) => {
       delay = ms;
     },
-    nextRequest: () => new Promise((resolve) => asked.push(resolve)),
+    nextRequest: (text) => new Promise((tell) => asked.push({ text, tell })),
     async die() {
       if (!server.listening) return;
       const closed = new Promise((resolve) => server.close(resolve));
