@@ -88,8 +88,6 @@ export function clusteredMeans(
 ): ClusteredMean[] {
   if (rows.length === 0) throw new RangeError("no mean of no values");
   const { sums, sizes } = clusterSums(rows, columns);
-  const like = firstOfKind(sums, columns);
-  const different = [...new Set(like)];
   const random = stream(settings.seed, "clustered-bootstrap");
   const resamples = settings.resamples ?? DEFAULT_RESAMPLES;
   const means = Array.from({ length: columns }, () => new Float64Array(resamples));
@@ -100,35 +98,18 @@ export function clusteredMeans(
     for (let draw = 0; draw < sizes.length; draw++) {
       const cluster = random.int(sizes.length);
       size += sizes[cluster] ?? 0;
-      for (const c of different) drawn[c] = (drawn[c] ?? 0) + (sums[cluster * columns + c] ?? 0);
+      for (let c = 0; c < columns; c++) drawn[c] = (drawn[c] ?? 0) + (sums[cluster * columns + c] ?? 0);
     }
-    for (const c of different) {
+    for (let c = 0; c < columns; c++) {
       const column = means[c];
       if (column !== undefined) column[r] = (drawn[c] ?? 0) / size;
     }
   }
   const n = sizes.reduce((total, size) => total + size, 0);
-  const summaries = new Map(
-    different.map((c) => {
-      let total = 0;
-      for (let cluster = 0; cluster < sizes.length; cluster++) total += sums[cluster * columns + c] ?? 0;
-      return [c, summary(total / n, means[c] ?? new Float64Array(), sizes.length, n)];
-    }),
-  );
-  return like.flatMap((c) => summaries.get(c) ?? []);
-}
-
-/**
- * For each column the first with the same sums. Many are alike (the two scorers on most logs, counts that are zero), and what
- * is drawn of them is alike too.
- */
-function firstOfKind(sums: Float64Array, columns: number): number[] {
-  const first = new Map<string, number>();
-  return Array.from({ length: columns }, (_, c) => {
-    const key = sums.filter((__, position) => position % columns === c).join();
-    const known = first.get(key) ?? c;
-    first.set(key, known);
-    return known;
+  return means.map((column, c) => {
+    let total = 0;
+    for (let cluster = 0; cluster < sizes.length; cluster++) total += sums[cluster * columns + c] ?? 0;
+    return summary(total / n, column, sizes.length, n);
   });
 }
 

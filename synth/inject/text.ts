@@ -59,9 +59,10 @@ export function assertedResults(code: string): { readonly at: number; readonly e
   }));
 }
 
-/** Words that begin large, joined; a full stop belongs to one only inside it or after an initial. */
-const NAME =
-  /\p{Lu}(?:[\p{L}\p{N}'’-]|\.(?=[\p{L}\p{N}])|(?<=\b\p{Lu})\.(?= \p{Lu}))*(?: (?:of |the |de |von )?\p{Lu}(?:[\p{L}\p{N}'’-]|\.(?=[\p{L}\p{N}])|(?<=\b\p{Lu})\.(?= \p{Lu}))*)*/gu;
+/** A word that begins large; a full stop belongs to it only inside it or after an initial. */
+const LARGE_WORD = /\p{Lu}(?:[\p{L}\p{N}'’-]|\.(?=[\p{L}\p{N}])|(?<=\b\p{Lu})\.(?= \p{Lu}))*/u.source;
+/** Such words, joined. */
+const NAME = new RegExp(`${LARGE_WORD}(?: (?:of |the |de |von )?${LARGE_WORD})*`, "gu");
 /** Words that begin lines and labels of the shipped systems, and sentences of anybody. */
 const NOT_NAMES = new Set(
   "A After An And Answer April Are As At August Before But By Checked December February For From Given He Her His Hop How However I If In It Its January July June Log Lookup March May Note November October On Plan Problem Search September She So That The Their Then There They This Those To Turn Was We Were What When Where Which Who Why With You".split(

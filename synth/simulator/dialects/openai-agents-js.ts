@@ -1,5 +1,5 @@
 import type { Dialect } from "./dialect.ts";
-import { isWorkedOut, lengthWithOneCheck, linesIn, problemIn, roleIn, shownTo } from "./team-lines.ts";
+import { isWorkedOut, linesIn, plainTurn, problemIn, roleIn, shownTo } from "./team-lines.ts";
 
 /** The Agents SDK's own words (its recommended prompt prefix) and a tool per agent that can be handed to. */
 export const openaiAgentsJs: Dialect = {
@@ -18,12 +18,7 @@ export const openaiAgentsJs: Dialect = {
       return isWorkedOut([...log, { agent, content: line }]) ? "transfer_to_verifier" : "transfer_to_planner";
     };
     return {
-      kind: "turn",
-      agent,
-      problem,
-      log,
-      final: isWorkedOut(log),
-      length: lengthWithOneCheck,
+      ...plainTurn(agent, problem, log),
       dress(content) {
         const tool = handTo(content);
         return offered.has(tool) ? { content, toolCalls: [{ name: tool, arguments: {} }] } : { content };

@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../../src/models/chat-model.ts";
 import type { LogLine } from "../log-state.ts";
 import type { Dialect, DirectReading, Reading, Reply } from "./dialect.ts";
-import { isWorkedOut, lengthWithOneCheck, linesIn, nextSpeaker, problemIn, roleIn, shownTo } from "./team-lines.ts";
+import { lengthWithOneCheck, linesIn, nextSpeaker, plainTurn, problemIn, roleIn, shownTo } from "./team-lines.ts";
 
 /**
  * smolagents: the manager plans and hands each plan to its managed agent `solver` as the end of a task, later all of it to
@@ -19,7 +19,7 @@ export const smolagents: Dialect = {
     const dress = offered.has("final_answer") ? byTool : system.includes("final_answer(") ? byCode : undefined;
     if (dress === undefined) return undefined;
     const log = linesIn(shownTo(request));
-    return { kind: "turn", agent, problem, log, final: isWorkedOut(log), length: lengthWithOneCheck, dress };
+    return { ...plainTurn(agent, problem, log), dress };
   },
 };
 
